@@ -1,0 +1,108 @@
+"""Faults as values: what happens and where. What a kind does is written in its own file under chaosckpt/faults/."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, Protocol
+
+import msgspec
+
+from chaosckpt.model.decision import Decision
+from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.operation import Address, Operation, When
+from chaosckpt.model.topology import Topology
+
+Ends = Literal["job", "rank", "nothing"]
+
+
+class Trigger(msgspec.Struct, frozen=True, order=True):
+    """The operation at which a fault strikes: before it, after it, or when `torn_bytes` of its data are written."""
+
+    address: Address
+    when: When = "before"
+    torn_bytes: int = 0
+
+    def __str__(self) -> str:
+        when = f"after {self.torn_bytes} bytes of" if self.when == "torn" else self.when
+        return f"{when} {self.address}"
+
+
+class JobControl(Protocol):
+    """What a fault may do to the running job, given to it by the trial runner. Every act is journalled as evidence."""
+
+    topology: Topology
+    failure_groups: Sequence[Sequence[int]]
+
+    def await_rest(self) -> None:
+        """Return when no rank can go further by itself; raises NotArrived where that can't be established."""
+
+    def kill_job(self) -> None:
+        """Stop every rank at once where it stands: no operation lands any more."""
+
+    def kill_rank(self, rank: int) -> None:
+        """SIGKILL one rank's process tree; its peers live on."""
+
+    def terminate(self, ranks: Sequence[int]) -> None:
+        """Send SIGTERM to these ranks."""
+
+    def lose_node(self, node: int) -> None:
+        """The node dies: its processes by SIGKILL, its node-local storage with them; a spare takes its place at the restart."""
+
+    def resume(self) -> None:
+        """Let every operation that this fault held go on."""
+
+    def run_for(self, seconds: float) -> None:
+        """Let the job run until it has ended, or at most this long."""
+
+    def drop_storage(self, tier: str, node: int | None = None) -> int:
+        """Delete what a tier holds (of one node, when node-local). Returns the number of files deleted."""
+
+
+class Memory(msgspec.Struct):
+    """What a fault remembers within one attempt on one node while it decides about operations."""
+
+    counters: dict[str, int] = {}
+    struck: bool = False
+
+
+class Fault(msgspec.Struct, frozen=True, tag_field="kind", tag="none"):
+    """Base of all faults. A kind is a frozen subclass with a `tag`; override what applies and leave the rest.
+
+    The life of a fault in its attempt: `topology` and `prepare` before the ranks start; `decide` at every operation, on the
+    node of the rank; `land` in the trial runner, once each trigger of `holds` is reached.
+    """
+
+    ends: ClassVar[Ends] = "nothing"
+    """What stops by this fault: the whole job, some rank (the job then ends by itself), or nothing."""
+    needs: ClassVar[frozenset[Guarantee]] = frozenset()
+    """Guarantees under which a checkpoint must outlive this fault; a target without them may lose it, but never lie."""
+
+    def holds(self) -> tuple[Trigger, ...]:
+        """Operations to be held at the gate; `land` is called when all of them are."""
+        return ()
+
+    def topology(self, current: Topology) -> Topology:
+        """The topology of the attempt that starts with this fault."""
+        return current
+
+    def prepare(self, job: JobControl) -> str | None:
+        """Strike between two attempts. Returns the evidence, or None where nothing could be struck."""
+        return None
+
+    def decide(self, operation: Operation, memory: Memory) -> Decision:
+        """Answer one operation at the gate: None lets it pass. Set `memory.struck` when the fault landed here."""
+        return None
+
+    def land(self, job: JobControl) -> None:
+        """Strike: every trigger of `holds` is held."""
+
+    def describe(self) -> str:
+        """One phrase for people, as in "SIGKILL of rank 1 before write #3 on shared:step_4/__1_0.distcp"."""
+        return type(self).__name__
+
+    @property
+    def kind(self) -> str:
+        return str(type(self).__struct_config__.tag)
+
+    def to_builtins(self) -> Any:
+        return msgspec.to_builtins(self)
