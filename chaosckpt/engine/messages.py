@@ -1,0 +1,157 @@
+"""Messages between trial runner, node, fork server and rank: frozen values, sent as MessagePack."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from chaosckpt.model.journal import Acknowledged, Finished, Intent, Raised, Recovered, RecoveryStarted, SaveStarted
+from chaosckpt.model.operation import Operation
+from chaosckpt.model.settings import WorkloadSettings
+
+
+class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node needs to know before its first attempt: how ranks are made, and which code they run."""
+
+    target: str
+    options: dict[str, str | int | float | bool]
+    workload: WorkloadSettings
+    launch: Literal["fork", "exec"] = "fork"
+    gate: bool = True
+    python: str = ""
+    """The interpreter of the ranks; empty: this one."""
+    import_path: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    """Modules that a rehearsal on an equal node met: imported instead of rehearsing again."""
+    directory: str = ""
+    """Where this node keeps logs: outside of every tracked root."""
+
+
+class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a target says of itself, learnt by the fork server, so that the harness never imports torch."""
+
+    name: str
+    guarantees: tuple[str, ...]
+    nonces: tuple[str, ...] = ()
+    strategies: tuple[str, ...] = ("ddp", "fsdp2")
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A rank of the attempt, the node of the topology that it stands on, and the directory of each storage tier there."""
+
+    rank: int
+    node: int
+    local_rank: int
+    tiers: dict[str, str]
+
+
+class AttemptOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """One launch of the job, for the ranks of one node process."""
+
+    attempt: int
+    intent: Intent
+    world_size: int
+    places: tuple[Place, ...]
+    faults: tuple[Any, ...] = ()
+    """The attempt's faults as builtins, in order; decoded with the plugins of the node."""
+    address: str = "127.0.0.1"
+    """The address of this node at which its ranks can be reached."""
+    collective_timeout_seconds: float = 20.0
+    stop_after: int | None = None
+    """End the job in order once the save of this step is acknowledged."""
+    recover_only: bool = False
+    record: Literal["nothing", "operations", "data"] = "nothing"
+    step_rank: int | None = None
+    """Hold every operation of this rank (the ladder)."""
+
+
+class RankOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What one rank process is told before it begins its life."""
+
+    settings: NodeSettings
+    attempt: AttemptOrder
+    place: Place
+
+
+class Rendezvous(msgspec.Struct, frozen=True, tag=True):
+    """Where rank 0 of the attempt serves the process group's store."""
+
+    host: str
+    port: int
+
+
+class Mark(msgspec.Struct, frozen=True, tag=True):
+    """A stage mark by the target."""
+
+    rank: int
+    stage: str
+
+
+Report = RecoveryStarted | Recovered | SaveStarted | Acknowledged | Finished | Raised | Rendezvous | Mark
+"""What a rank reports. It waits for one byte after each, so that a report and a fault can't overtake one another."""
+
+
+class Held(msgspec.Struct, frozen=True, tag=True):
+    """A trigger of a fault is reached: the operation is held. `fault` is -1 for the ladder."""
+
+    fault: int
+    trigger: int
+    operation: Operation
+    label: str
+
+
+class Struck(msgspec.Struct, frozen=True, tag=True):
+    """A fault answered an operation by itself (an errno, a short write). The first time in an attempt, `first` is true."""
+
+    fault: int
+    operation: Operation
+    label: str
+    error: str
+    first: bool
+
+
+class Exited(msgspec.Struct, frozen=True, tag=True):
+    """A rank's process is gone and reaped. `by` as in the journal."""
+
+    rank: int
+    status: int
+    by: Literal["self", "fault", "harness"]
+    stderr_tail: str
+    operations: int
+    untraced: tuple[str, ...]
+
+
+class Trouble(msgspec.Struct, frozen=True, tag=True):
+    """The node can't go on: harness trouble, never a finding."""
+
+    what: str
+
+
+Push = Report | Held | Struck | Exited | Trouble
+"""What a node process tells the trial runner by itself, in order."""
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A command to a node process; see chaosckpt/engine/node.py for the verbs and their arguments."""
+
+    number: int
+    verb: str
+    arguments: Any = None
+
+
+class Reply(msgspec.Struct, frozen=True, tag=True):
+    """The answer to the request of that number: a value, or an error sentence."""
+
+    number: int
+    value: Any = None
+    error: str = ""
+
+
+class Labelled(msgspec.Struct, frozen=True):
+    """An operation of a recorded run with the phase in which its rank was: ("recover", None) or ("save", step)."""
+
+    operation: Operation
+    phase: str
+    step: int | None
+    stage: str
