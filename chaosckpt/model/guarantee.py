@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 Guarantee = Literal["process-crash", "node-loss", "local-storage-loss", "power-loss", "world-size-change"]
-"""process-crash: any rank, or all, killed at any operation. node-loss: a node and its node-local storage gone for ever.
-local-storage-loss: node-local storage empty at the restart. power-loss: what was not synced may be gone.
-world-size-change: recovery with another number of ranks."""
+"""One promise of a target.
+
+- process-crash: ranks are killed at any moment; what they wrote stays, synced or not
+- node-loss: all processes of a node die, and its node-local storage with them
+- local-storage-loss: a node's node-local storage is empty at the next start, its processes having ended somehow
+- power-loss: what was not synced, file or directory entry, may be gone
+- world-size-change: parameters, optimizer, scheduler and step are recovered with another number of ranks
+"""
+
+GUARANTEES: frozenset[Guarantee] = frozenset(get_args(Guarantee))

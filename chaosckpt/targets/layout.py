@@ -1,0 +1,19 @@
+"""How the built-in targets name their checkpoint directories: `step-000004`, one a step."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_STEP = re.compile(r"step-(\d{6,})")
+
+
+def step_directory(root: Path, step: int) -> Path:
+    """The directory of one step's checkpoint."""
+    return root / f"step-{step:06d}"
+
+
+def steps_in(root: Path) -> list[int]:
+    """The steps that have a directory of exactly that name under `root`, in ascending order. Temporary ones have a suffix and don't count."""
+    matches = (_STEP.fullmatch(entry.name) for entry in root.iterdir())
+    return sorted(int(match[1]) for match in matches if match)

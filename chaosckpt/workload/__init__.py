@@ -1,0 +1,1 @@
+"""The workload: a little training job, real in everything that a checkpoint has to bring back."""
