@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import msgspec
 
@@ -12,7 +12,7 @@ from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.operation import Address, Operation, When
 from chaosckpt.model.topology import Topology
 
-Ends = Literal["job", "rank", "nothing"]
+Ends = Literal["job", "rank", "perhaps", "nothing"]
 
 
 class Trigger(msgspec.Struct, frozen=True, order=True):
@@ -73,12 +73,43 @@ class Fault(msgspec.Struct, frozen=True, tag_field="kind", tag="none"):
     """
 
     ends: ClassVar[Ends] = "nothing"
-    """What stops by this fault: the whole job, some rank (the job then ends by itself), or nothing."""
+    """What stops by this fault: the whole job, some rank (the job then ends by itself), perhaps the job (an error which the
+    target may survive), or nothing. A schedule has at most one fault that ends anything in an attempt, and nothing after it."""
+    between: ClassVar[bool] = False
+    """Whether it strikes between two attempts (`topology`, `prepare`), before any rank runs."""
+    weight: ClassVar[float] = 1.0
+    """How often this kind is drawn beside the others, where the scenario doesn't say."""
     needs: ClassVar[frozenset[Guarantee]] = frozenset()
     """Guarantees under which a checkpoint must outlive this fault; a target without them may lose it, but never lie."""
 
+    @classmethod
+    def strategy(cls, scene: Any) -> Any:
+        """A Hypothesis strategy for faults of this kind in `scene` (chaosckpt.faults.scene.Scene); None where none can strike."""
+        return None
+
+    @classmethod
+    def singles(cls, scene: Any) -> Iterable[Fault]:
+        """Every fault of this kind worth a trial of its own in `scene`, in a fixed order. Few kinds have any."""
+        return ()
+
     def holds(self) -> tuple[Trigger, ...]:
         """Operations to be held at the gate; `land` is called when all of them are."""
+        return ()
+
+    def strikes(self) -> tuple[Trigger, ...]:
+        """The operations at which it strikes, held or not; empty where it names none."""
+        return self.holds()
+
+    def accepts(self, op: str) -> bool:
+        """Whether it can strike an operation of this name."""
+        return True
+
+    def moved(self, at: Sequence[Trigger]) -> Self:
+        """The same fault, striking at these operations (one or more)."""
+        return self
+
+    def simpler(self) -> Iterable[Self]:
+        """The same fault with one field nearer its minimum, simplest first; where it strikes stays. For shrinking."""
         return ()
 
     def topology(self, current: Topology) -> Topology:
@@ -106,3 +137,15 @@ class Fault(msgspec.Struct, frozen=True, tag_field="kind", tag="none"):
 
     def to_builtins(self) -> Any:
         return msgspec.to_builtins(self)
+
+
+class PointFault(Fault, frozen=True):
+    """Base of the faults that strike at one operation."""
+
+    at: Trigger
+
+    def strikes(self) -> tuple[Trigger, ...]:
+        return (self.at,)
+
+    def moved(self, at: Sequence[Trigger]) -> Self:
+        return msgspec.structs.replace(self, at=at[0])
