@@ -1,11 +1,45 @@
-"""The command group `chaosckpt`."""
+"""The command group `chaosckpt`: its commands, each in a file of its own, and how errors of any kind leave it."""
 
 from __future__ import annotations
 
 import click
 
+from chaosckpt.cli.doctor import doctor
+from chaosckpt.cli.failure import guarded
+from chaosckpt.cli.fuzz import fuzz
+from chaosckpt.cli.init import init
+from chaosckpt.cli.judge import judge
+from chaosckpt.cli.listing import listing
+from chaosckpt.cli.reproduce import reproduce
 
-@click.group()
+EXAMPLES = """\b
+Begin here:
+  chaosckpt doctor                                what works on this machine
+  chaosckpt fuzz dcp-overwrite --trials 20        see a real fault of PyTorch DCP
+  chaosckpt fuzz my_target.py:MyTarget            test your own checkpointer
+  chaosckpt reproduce chaosckpt-runs/001/findings/FINDING
+
+\b
+Exit codes: 0 clean, 1 violations, 2 usage, 3 harness trouble or too many inconclusive trials."""
+
+
+@click.group(epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(package_name="chaosckpt")
+@click.option("--debug", is_flag=True, help="Show the traceback when chaosckpt itself fails.")
+@click.pass_context
+def group(context: click.Context, debug: bool) -> None:
+    """Find out whether training can really resume from its checkpoints.
+
+    Launches real distributed training, injects faults at exact storage operations, restarts, and judges whether recovery took the
+    newest complete checkpoint with its whole state, or failed clearly.
+    """
+    context.obj = debug
+
+
+for command in (fuzz, reproduce, judge, listing, doctor, init):
+    group.add_command(command)
+
+
 def main() -> None:
-    """Find out whether training can really resume from its checkpoints."""
+    """The console script."""
+    guarded(group)

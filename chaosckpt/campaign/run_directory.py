@@ -1,0 +1,102 @@
+"""Run directories: how one is made and marked, and how a directory that isn't the harness's own is refused."""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import version
+from pathlib import Path
+
+import msgspec
+
+from chaosckpt.errors import UsageError
+
+MARK = ".chaosckpt-run"
+"""The file by which the harness knows its own directories. Nothing is ever written into, or deleted from, a used one without it."""
+DEFAULT_PARENT = "chaosckpt-runs"
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """The content of the mark: the layout of the run directory, and the version that made it."""
+
+    layout: int = 1
+    chaosckpt: str = ""
+
+
+def create(wanted: str | Path | None, base: Path | None = None) -> Path:
+    """Make and mark a run directory: `wanted`, or the next free number below `chaosckpt-runs/` in `base` (default: here).
+
+    Raises UsageError, with nothing touched, for a directory that holds something, a run or otherwise.
+    """
+    if wanted is None:
+        return _numbered((base or Path.cwd()) / DEFAULT_PARENT)
+    path = Path(wanted).expanduser().absolute()
+    _refuse_foreign(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"the run directory {path} can't be made: {error.strerror}; choose another --run-dir") from error
+    _mark(path)
+    return path
+
+
+def existing(path: str | Path) -> Path:
+    """The absolute path of a run that the harness made before. Raises UsageError for anything else."""
+    found = Path(path).expanduser().absolute()
+    if not found.is_dir():
+        raise UsageError(f"there is no run directory {found}; `ls {DEFAULT_PARENT}` shows the runs made from here")
+    if not is_marked(found):
+        raise UsageError(f"{found} is not a run directory of chaosckpt: it has no {MARK} file; name the directory of a run")
+    return found
+
+
+def is_marked(path: Path) -> bool:
+    """Whether the harness made this directory."""
+    return (path / MARK).is_file()
+
+
+def _refuse_foreign(path: Path) -> None:
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"the run directory {path} is a file; choose another --run-dir")
+    if is_marked(path):
+        raise UsageError(f"{path} already holds a run; go on with it by --resume {path}, or choose another --run-dir")
+    enclosing = next((parent for parent in path.parents if is_marked(parent)), None)
+    if enclosing is not None:
+        raise UsageError(f"{path} lies inside the run {enclosing}; choose a --run-dir outside of it")
+    try:
+        occupied = path.is_dir() and any(path.iterdir())
+    except OSError as error:
+        raise UsageError(f"the run directory {path} can't be read: {error.strerror}; choose another --run-dir") from error
+    if occupied:
+        raise UsageError(
+            f"{path} is not empty and has no mark of chaosckpt, so it is left alone; name a new or an empty directory as --run-dir"
+        )
+
+
+def _numbered(parent: Path) -> Path:
+    """The first number after the greatest one that is there. mkdir decides between two runs that start at once."""
+    try:
+        parent.mkdir(exist_ok=True)
+        number = max((int(child.name) for child in parent.iterdir() if child.name.isdecimal()), default=0) + 1
+        while True:
+            path = parent / f"{number:03d}"
+            try:
+                path.mkdir()
+            except FileExistsError:
+                number += 1
+                continue
+            _mark(path)
+            return path
+    except OSError as error:
+        raise UsageError(f"no run directory can be made in {parent}: {error.strerror}; name one by --run-dir") from error
+
+
+def _mark(path: Path) -> None:
+    content = msgspec.json.encode(Mark(chaosckpt=version("chaosckpt"))) + b"\n"
+    try:
+        descriptor = os.open(path / MARK, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    except FileExistsError as error:
+        raise UsageError(f"another run has just begun in {path}; choose another --run-dir") from error
+    except OSError as error:
+        raise UsageError(f"the run directory {path} can't be written: {error.strerror}; choose another --run-dir") from error
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)

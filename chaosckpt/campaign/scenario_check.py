@@ -1,0 +1,94 @@
+"""What is refused in a scenario that is well formed: values that can't be together, and names that nobody offers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chaosckpt import plugins
+from chaosckpt.campaign.scenario_error import nearest
+from chaosckpt.errors import UsageError
+from chaosckpt.model.scenario import Scenario, TargetSettings, TopologySettings
+
+
+def is_target_file(spec: str) -> bool:
+    """Whether this names a target by file and class, such as `my_target.py:MyTarget`."""
+    return ".py:" in spec or spec.endswith(".py")
+
+
+def check(scenario: Scenario) -> None:
+    """Raises UsageError, one sentence with the offending value and the next step."""
+    check_topology(scenario.topology)
+    check_training(scenario)
+    check_storage(scenario)
+    check_plugins(scenario)
+
+
+def check_topology(settings: TopologySettings) -> None:
+    """Refuse topologies that can't be. Raises UsageError."""
+    if not settings.ranks:
+        raise UsageError("topology.ranks = [] has no topology; write at least one, such as [[1, 1]]")
+    for ranks in settings.ranks:
+        if not ranks or min(ranks) < 1:
+            raise UsageError(
+                f"topology.ranks has {list(ranks)}: a topology needs at least one node, and at least one rank on every node; "
+                "write the ranks of each node, such as [1, 1]"
+            )
+    seen: set[int] = set()
+    for group in settings.failure_groups:
+        for node in group:
+            if not 0 <= node < settings.nodes:
+                raise UsageError(
+                    f"topology.failure_groups has node {node}, but the largest topology has {settings.nodes} nodes, "
+                    f"numbered from 0 to {settings.nodes - 1}"
+                )
+            if node in seen:
+                raise UsageError(f"topology.failure_groups has node {node} twice; a node dies with one group")
+            seen.add(node)
+
+
+def check_training(scenario: Scenario) -> None:
+    """Refuse a training job that would never save. Raises UsageError."""
+    workload = scenario.workload
+    if workload.save_every > workload.steps:
+        raise UsageError(
+            f"workload.save_every = {workload.save_every} is more than workload.steps = {workload.steps}, "
+            "so that nothing would ever be saved; raise steps or lower save_every"
+        )
+
+
+def check_storage(scenario: Scenario) -> None:
+    """Refuse storage roots that can't be. Raises UsageError."""
+    for name in ("shared", "local"):
+        directory = getattr(scenario.storage, name)
+        if directory is not None and not Path(directory).is_absolute():
+            raise UsageError(f"storage.{name} = {directory!r} is not an absolute path; every node must understand it alike")
+    shared = scenario.storage.shared
+    if shared is not None and not Path(shared).is_dir():
+        raise UsageError(f"storage.shared = {shared!r} is not a directory; create it, or leave the key out for a temporary one")
+
+
+def check_plugins(scenario: Scenario) -> None:
+    """Refuse targets, options and fault kinds that nobody offers. Raises UsageError."""
+    known = plugins.names("faults")
+    for kind in scenario.faults.kinds:
+        if kind not in known:
+            raise UsageError(f"faults.kinds.{kind} is no fault; {nearest(kind, known)}")
+    if scenario.faults.kinds and not any(scenario.faults.kinds.values()):
+        raise UsageError("faults.kinds gives every kind the weight 0, so that no fault is left; leave the table out for all")
+    use = scenario.target.use
+    if not is_target_file(use) and use not in plugins.names("targets"):
+        raise UsageError(f"target.use = {use!r} is no target; {nearest(use, plugins.names("targets"))}, or name a file: my_target.py:MyTarget")
+    if scenario.target.options:
+        _check_options(scenario.target)
+
+
+def _check_options(settings: TargetSettings) -> None:
+    """Compare the options with those that the target's class declares; only this needs the class, and with it torch."""
+    declared = plugins.target(settings.use).options
+    for name, value in settings.options.items():
+        if name not in declared:
+            raise UsageError(f"target.options.{name} is no option of {settings.use}; {nearest(name, declared)}")
+        if type(value) is not type(declared[name]):
+            raise UsageError(
+                f"target.options.{name} = {value!r} must be of type {type(declared[name]).__name__}, as its default {declared[name]!r}"
+            )

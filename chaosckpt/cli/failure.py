@@ -1,0 +1,79 @@
+"""How errors leave the command line: one sentence and an exit code, a traceback only for a fault of chaosckpt itself."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from chaosckpt.errors import ChaosckptError
+
+OWN_FAULT = 3
+INTERRUPTED = 130
+
+_run_directory: Path | None = None
+
+
+def report_into(run_directory: Path) -> None:
+    """From now on, the traceback of a fault of chaosckpt is written into this run directory."""
+    global _run_directory  # noqa: PLW0603 - one process runs one command
+    _run_directory = run_directory
+
+
+def guarded(group: click.Group, arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and end the process; nothing but an exit code leaves here."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = group.main(args=arguments, prog_name="chaosckpt", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as error:
+        code = error.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        code = INTERRUPTED
+    except ChaosckptError as error:
+        click.echo(f"chaosckpt: {error}", err=True)
+        code = error.exit_code
+    except BrokenPipeError:
+        code = _reader_gone()
+    except Exception:  # Whatever else escapes is a fault of chaosckpt, and is told as that.
+        _own_fault(debug="--debug" in arguments)
+        code = OWN_FAULT
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _reader_gone() -> int:
+    """Whoever read our output has gone, as `| head` does. Point stdout nowhere, so that the flush at exit is quiet."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 128 + 13
+
+
+def _own_fault(debug: bool) -> None:
+    details = traceback.format_exc()
+    summary = details.strip().splitlines()[-1]
+    if debug:
+        click.echo(details, err=True, nl=False)
+        where = "its traceback stands above"
+    else:
+        where = _stored(details)
+    click.echo(f"chaosckpt: this is a fault of chaosckpt, not of what you test: {summary}; {where}", err=True)
+
+
+def _stored(details: str) -> str:
+    """Write the traceback to a file and say where it is."""
+    directory = _run_directory or Path(tempfile.gettempdir())
+    try:
+        descriptor, name = tempfile.mkstemp(prefix="chaosckpt-fault-", suffix=".log", dir=directory)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(details)
+    except OSError:
+        return "run it with --debug to see the traceback"
+    return f"its traceback is in {name}; please report it with that file"

@@ -1,0 +1,30 @@
+"""Where output goes: results to stdout, one JSON object where it was asked for, everything else to stderr."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+
+
+def console() -> Console:
+    """Standard output. Colours only on a terminal; a long path isn't broken over lines when it goes to a file."""
+    return Console(soft_wrap=True, highlight=False)
+
+
+def error_console() -> Console:
+    """Standard error, for progress and remarks."""
+    return Console(stderr=True, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """One JSON object on standard output, and nothing else."""
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+
+
+def plain(value: Any) -> dict[str, Any]:
+    """A Struct as the dictionary that its JSON would be."""
+    result: dict[str, Any] = msgspec.to_builtins(value)
+    return result

@@ -1,0 +1,59 @@
+"""`chaosckpt reproduce`: replay a finding, or a trial by its name, and say how often it showed again."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from chaosckpt.campaign import scenario
+from chaosckpt.campaign.options import ReproduceOptions, parse_trial
+from chaosckpt.cli import output
+from chaosckpt.errors import UsageError
+from chaosckpt.model.summary import Replay
+from chaosckpt.report.text import replay_line, reproduction_text
+
+EXAMPLES = """\b
+Examples:
+  chaosckpt reproduce chaosckpt-runs/001/findings/FINDING
+  chaosckpt reproduce FINDING --times 1
+  chaosckpt reproduce --scenario scenarios/dcp.toml --trial 1:17
+
+\b
+Exit codes: 0 no replay shows a violation any more, 1 some replay does, 2 usage, 3 nothing could be judged."""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("finding", metavar="[FINDING]", required=False)
+@click.option("--scenario", "what", metavar="SCENARIO", help="The scenario of --trial.")
+@click.option("--trial", metavar="SEED:INDEX", help="A trial by its name, drawn again from its seed.")
+@click.option("--times", type=click.IntRange(min=1), default=10, show_default=True, help="How many replays.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
+@click.pass_context
+def reproduce(
+    context: click.Context, finding: str | None, what: str | None, trial: str | None, times: int, as_json: bool
+) -> None:
+    """Replay the folder FINDING, or the trial SEED:INDEX of a scenario. Needs no Ray."""
+    options = _options(finding, what, trial, times)
+    from chaosckpt.campaign import reproduce as campaign  # Imported late, so that help and bad input are answered at once.
+
+    def watch(replay: Replay) -> None:
+        click.echo(replay_line(replay, times), err=True)
+
+    result = campaign.reproduce(options, watch if sys.stderr.isatty() or not as_json else lambda replay: None)
+    if as_json:
+        output.print_json({"reproduced": f"{result.reproduced}/{len(result.replays)}", **output.plain(result)})
+    else:
+        output.console().print(reproduction_text(result))
+    context.exit(result.exit_code)
+
+
+def _options(finding: str | None, what: str | None, trial: str | None, times: int) -> ReproduceOptions:
+    if finding is not None:
+        if what is not None or trial is not None:
+            raise UsageError("name either the folder of a finding, or --scenario and --trial")
+        return ReproduceOptions(times=times, finding=finding)
+    if what is None or trial is None:
+        raise UsageError("name what to reproduce: the folder of a finding, or --scenario SCENARIO --trial SEED:INDEX")
+    parse_trial(trial)
+    return ReproduceOptions(times=times, scenario=scenario.find(what), trial=trial)
