@@ -12,8 +12,8 @@ MODULUS = 1 << 128
 class TensorDigest(msgspec.Struct, frozen=True):
     """One tensor's part on one rank: `rows` of `total` rows (of dimension 0), and the sum of their hashes.
 
-    `sum` is 32 hexadecimal digits: the sum modulo 2**128 of blake2b(name, dtype, shape of a row, global row index, bytes
-    of the row). The sums over the ranks of a sharded tensor add up to the sum of the same tensor held whole.
+    `sum` is 32 hexadecimal digits: the sum modulo 2**128 of blake2b(name, dtype, shape of a row, global row index,
+    bytes of the row). The sums over the ranks of a sharded tensor add up to the sum of the same tensor held whole.
     """
 
     rows: int
@@ -29,10 +29,10 @@ class TensorDigest(msgspec.Struct, frozen=True):
 class StateDigest(msgspec.Struct, frozen=True, kw_only=True):
     """What one rank holds, read from its live objects.
 
-    Tensors are keyed by their name in the model, optimizer moments by `parameter/moment`. Scalars stay readable (`float:0.01`,
-    `int:4`), so that a difference explains itself; `rng` and `sampler` belong to this rank. `stamp` is the provenance that this
-    rank's part carries: (attempt, step, rank, world size) of its capture, with step -1 for a state that was never captured or whose
-    own part was derived instead of loaded.
+    Tensors are keyed by their name in the model, optimizer moments by `parameter/moment`. Scalars stay readable
+    (`float:0.01`, `int:4`), so that a difference explains itself; `rng` and `sampler` belong to this rank. `stamp` is
+    the provenance that this rank's part carries: (attempt, step, rank, world size) of its capture, with step -1 for a
+    state that was never captured or whose own part was derived instead of loaded.
     """
 
     rank: int
@@ -48,11 +48,12 @@ class StateDigest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorldDigest(msgspec.Struct, frozen=True, kw_only=True):
-    """What all ranks of one world hold together; equal for equal training state, whatever the number of ranks or the sharding.
+    """What all ranks of one world hold together; equal for equal training state, however it is sharded.
 
-    `params`, `optimizer`, `optimizer_scalars`, `scheduler` and `step` compare across world sizes. `rng`, `samplers` and `stamps` hold one
-    entry a rank and compare within one world size only. `problems` are sentences: ranks that disagree about a replicated value, rows that no
-    rank or two ranks hold. A value that ranks disagree on reads `differs`, and the step -1.
+    `params`, `optimizer`, `optimizer_scalars`, `scheduler` and `step` compare across world sizes. `rng`, `samplers` and
+    `stamps` hold one entry a rank and compare within one world size only. `problems` are sentences: ranks that disagree
+    about a replicated value, rows that no rank or two ranks hold. A value that ranks disagree on reads `differs`, and
+    the step -1.
     """
 
     params: dict[str, str]

@@ -14,10 +14,11 @@ _AT_LEAST = {"steps": 1, "save_every": 1, "hidden": 1, "layers": 1, "batch": 1, 
 class WorkloadSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is trained. None of it depends on the number of ranks, so that a run can go on with another number.
 
-    The model is a multilayer perceptron of `layers` square layers of width `hidden` and a small head: about
-    `4 * layers * hidden**2` bytes of parameters, and three times that in a checkpoint, because AdamW keeps two moments
-    (hidden=4096, layers=2 is 134 MB of parameters and 403 MB of checkpoint). `batch` is the number of samples of one *global* step,
-    which the ranks share out among themselves, out of `dataset` samples in all. A save follows every `save_every`-th step.
+    The model is a multilayer perceptron of `layers` square layers of width `hidden` and a small head: about `4 * layers
+    * hidden**2` bytes of parameters, and three times that in a checkpoint, because AdamW keeps two moments
+    (hidden=4096, layers=2 is 134 MB of parameters and 403 MB of checkpoint). `batch` is the number of samples of one
+    *global* step, which the ranks share out among themselves, out of `dataset` samples in all. A save follows every
+    `save_every`-th step.
 
     Raises ValueError, with the offending value, when a setting can't be.
     """

@@ -3,6 +3,7 @@
 from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.targets.api import (
     Ack,
+    CheckpointError,
     Chosen,
     Context,
     Done,
@@ -10,12 +11,12 @@ from chaosckpt.targets.api import (
     Level,
     Nothing,
     Pending,
-    RecoveryError,
     Target,
 )
 
 __all__ = [
     "Ack",
+    "CheckpointError",
     "Chosen",
     "Context",
     "Done",
@@ -24,6 +25,5 @@ __all__ = [
     "Level",
     "Nothing",
     "Pending",
-    "RecoveryError",
     "Target",
 ]

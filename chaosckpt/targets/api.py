@@ -24,18 +24,18 @@ Value = TypeVar("Value")
 
 
 class Intent(enum.Enum):
-    """Why a job was launched. START: nothing was acknowledged before. RESUME: something was, so an empty hand is an error."""
+    """Why a job was launched. START: nothing was acknowledged before. RESUME: something was; empty hands are wrong."""
 
     START = "start"
     RESUME = "resume"
 
 
-class RecoveryError(Exception):
-    """Recovery found nothing that it may load. Its text names what was looked for, as a path; every rank raises it alike."""
+class CheckpointError(Exception):
+    """A save or a recovery can't be done. Its text names the path it was about; every rank raises it alike."""
 
 
 class Ack(msgspec.Struct, frozen=True):
-    """A save is finished as far as `level`: the tier that now holds it. `then` is the slower tier still to be acknowledged."""
+    """A save is finished as far as `level`, the tier that now holds it. `then` is the slower tier still to come."""
 
     level: Level
     then: Pending | None = None
@@ -46,7 +46,7 @@ class Pending(Protocol):
     """A save under way."""
 
     def wait(self) -> Ack:
-        """Return once the save is finished, or raise what went wrong. Every rank calls it at the same point of training."""
+        """Return once the save is finished, or raise what went wrong. Ranks call it at the same point of training."""
         ...
 
 
@@ -73,10 +73,10 @@ class Nothing(msgspec.Struct, frozen=True):
 class Context(msgspec.Struct, frozen=True, kw_only=True):
     """What a target is told about its rank.
 
-    `node` and `ranks_on_node` count nodes and this node's ranks, `local_rank` is this rank's number on its node. `shared` is a
-    directory that all ranks see, `local` one that this node's ranks see and that dies with the node; both exist. `attempt` counts the launches
-    of the job from 1: with the step, it names one save. `options` come from the scenario's `[target.options]`. `mark` tells
-    the harness that a stage begins.
+    `node` and `ranks_on_node` count nodes and this node's ranks, `local_rank` is this rank's number on its node.
+    `shared` is a directory that all ranks see, `local` one that this node's ranks see and that dies with the node; both
+    exist. `attempt` counts the launches of the job: with the step, it names one save. `options` come from the
+    scenario's `[target.options]`. `mark` tells the harness that a stage begins.
     """
 
     rank: int
@@ -94,9 +94,10 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 class Target:
     """Base class of checkpointers under test. A subclass has to define `save` and `recover`; all else has a default.
 
-    Class attributes are what a target claims: `guarantees` it keeps, storage `tiers` it uses, `strategies` it can save, `nonces`
-    (regular expressions for the parts of its file names that differ from run to run), `options` it knows, with their defaults.
-    A subclass that defines `__init__(self, context)` need not call this one's. One target object lives as long as its rank's process.
+    Class attributes are what a target claims: `guarantees` it keeps, storage `tiers` it uses, `strategies` it can save,
+    `nonces` (regular expressions for the parts of its file names that differ from run to run), `options` it knows, with
+    their defaults. A subclass that defines `__init__(self, context)` need not call this one's. One target object lives
+    as long as its rank's process.
     """
 
     name: ClassVar[str] = ""
@@ -112,7 +113,9 @@ class Target:
         unknown = sorted(set(context.options) - set(cls.options))
         if unknown:
             known = ", ".join(sorted(cls.options)) or "none"
-            raise UsageError(f"target.options.{unknown[0]} is not an option of {cls.name or cls.__name__}; its options: {known}")
+            raise UsageError(
+                f"target.options.{unknown[0]} is not an option of {cls.name or cls.__name__}; its options: {known}"
+            )
         self = super().__new__(cls)
         self.context = context
         return self
@@ -156,12 +159,14 @@ class Target:
         return self.context.world_size
 
     def option(self, name: str) -> Option:
-        """The scenario's value of an option, or its default. Raises UsageError for a value of another type than the default's."""
+        """The scenario's value of an option, or its default. Raises UsageError when it has not the default's type."""
         default = self.options[name]
         value = self.context.options.get(name, default)
         if type(value) is not type(default):
             expected = type(default).__name__
-            raise UsageError(f"target.options.{name} is {value!r}; it must be a value of type {expected}, as {default!r}")
+            raise UsageError(
+                f"target.options.{name} is {value!r}; it must be a value of type {expected}, as {default!r}"
+            )
         return value
 
     def stage(self, name: StageName) -> None:
@@ -182,39 +187,53 @@ class Target:
         dist.all_gather_object(values, value)
         return values  # type: ignore[return-value]
 
-    def broadcast(self, value: Value | None) -> Value:
+    def broadcast(self, value: Value) -> Value:
         """Rank 0's value, on every rank; the other ranks' is ignored."""
-        return self.gather(value if self.rank == 0 else None)[0]  # type: ignore[return-value]
+        return self.gather(value)[0]
 
-    def together(self, doing: str, action: Callable[[], Value], only: int | None = None) -> list[Value]:
-        """Run `action` on every rank, or on rank `only`, and return the ranks' results (None where it did not run) on every rank.
+    def together(self, doing: str, action: Callable[[], Value]) -> Value:
+        """Run `action` on every rank, wait for all, and return this rank's result.
 
-        An error on any rank becomes a RecoveryError on every rank, `doing` (which should name a path) and the error in its text: so no
-        rank is left waiting in a collective for one that has failed, and all fail alike.
+        An error on any rank becomes a CheckpointError on every rank, with `doing` (which should name a path) and the
+        errors in its text: so no rank is left waiting in a collective for one that has failed, and all fail alike.
         """
-        value: Value | None = None
-        error: Exception | None = None
-        try:
-            if only in (None, self.rank):
-                value = action()
-        except Exception as raised:  # Whatever it was, the peers have to learn of it; it is raised again below.
-            error = raised
-        outcomes = self.gather((value, None if error is None else f"{type(error).__name__}: {error}"))
-        failed = [f"rank {rank}: {text}" for rank, (_, text) in enumerate(outcomes) if text is not None]
+        value, error = _attempt(action)
+        self._raise_any(doing, self.gather(_sentence(error)), error)
+        return value  # type: ignore[return-value]
+
+    def on_rank_zero(self, doing: str, action: Callable[[], Value]) -> Value:
+        """Run `action` on rank 0 only, and return its result on every rank. Errors are shared as in `together`."""
+        value, error = _attempt(action) if self.rank == 0 else (None, None)
+        value, text = self.broadcast((value, _sentence(error)))
+        self._raise_any(doing, [text], error)
+        return value  # type: ignore[return-value]
+
+    def _raise_any(self, doing: str, errors: list[str | None], own: Exception | None) -> None:
+        failed = [f"rank {rank}: {text}" for rank, text in enumerate(errors) if text is not None]
         if failed:
-            raise RecoveryError(f"failed {doing}: " + "; ".join(failed)) from error
-        return [value for value, _ in outcomes]  # type: ignore[misc]
+            raise CheckpointError(f"failed {doing}: " + "; ".join(failed)) from own
 
     def nothing(self, intent: Intent, looked_for: str) -> Nothing:
-        """The answer when no rank can load anything: Nothing under START, a RecoveryError naming `looked_for` under RESUME."""
+        """The answer when nothing can be loaded: Nothing under START, under RESUME an error naming `looked_for`."""
         if intent is Intent.START:
             return Nothing()
-        raise RecoveryError(f"there is no complete checkpoint to resume from: looked for {looked_for}")
+        raise CheckpointError(f"there is no complete checkpoint to resume from: looked for {looked_for}")
 
     def fsync_directory(self, path: Path) -> None:
-        """Make the directory's entries durable: without it a file created or renamed in it may be gone after a power loss."""
+        """Make the directory's entries durable: else a file created or renamed in it may be gone after a power loss."""
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _attempt(action: Callable[[], Value]) -> tuple[Value | None, Exception | None]:
+    try:
+        return action(), None
+    except Exception as error:  # Whatever it was, the peers have to learn of it before it is raised.
+        return None, error
+
+
+def _sentence(error: Exception | None) -> str | None:
+    return None if error is None else f"{type(error).__name__}: {error}"

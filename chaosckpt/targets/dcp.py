@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 import shutil
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
-import torch.distributed.checkpoint as dcp
-from torch.distributed.checkpoint import FileSystemReader, FileSystemWriter
+from torch.distributed.checkpoint import state_dict_loader, state_dict_saver
+from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
 
 from chaosckpt.model.guarantee import Guarantee
-from chaosckpt.targets.api import Chosen, Done, Intent, Nothing, Pending, Target
+from chaosckpt.targets.api import Chosen, Done, Intent, Nothing, Option, Pending, Target
 from chaosckpt.targets.layout import step_directory, steps_in
 from chaosckpt.workload.state import TrainState, saved_world_size
 
 METADATA = ".metadata"
 
+# Both are what these targets mean to do: a world of one rank, and saving over an existing directory.
+warnings.filterwarnings("ignore", message="torch.distributed is disabled, unavailable or uninitialized")
+warnings.filterwarnings("ignore", message="Detected an existing checkpoint in")
+
 
 class Dcp(Target):
     """dcp.save into `step-000004`, recovery from the newest directory with a `.metadata`.
 
-    `.metadata` is written last, by rank 0, once every rank has written its shards. Power loss is not claimed: torch 2.13 syncs
-    `.metadata` before its buffer is flushed and never syncs a directory. Options: `keep` the newest so many checkpoints (0 keeps all);
-    `threads` write each rank's shards.
+    `.metadata` is written last, by rank 0, once every rank has written its shards. Power loss is not claimed: torch
+    2.13 syncs `.metadata` before its buffer is flushed and never syncs a directory. Options: `keep` the newest so many
+    checkpoints (0 keeps all); `threads` write each rank's shards.
     """
 
     name = "dcp"
-    guarantees: frozenset[Guarantee] = frozenset({"process-crash", "node-loss", "local-storage-loss", "world-size-change"})
-    options = {"keep": 0, "threads": 1}
+    guarantees: ClassVar[frozenset[Guarantee]] = frozenset(
+        {"process-crash", "node-loss", "local-storage-loss", "world-size-change"}
+    )
+    options: ClassVar[Mapping[str, Option]] = {"keep": 0, "threads": 1}
 
     def save(self, state: TrainState, step: int) -> Pending:
         """Save one step's directory; every rank returns after `.metadata` has its name."""
@@ -34,37 +43,37 @@ class Dcp(Target):
         self.stage("snapshot")
         snapshot = state.sharded_state_dict()
         self.stage("persist")
-        if self.rank == 0:
-            self._clear(directory)
-        dcp.save(snapshot, storage_writer=self._writer(directory))
-        self._retire()
+        self.clear(directory)
+        state_dict_saver.save(snapshot, storage_writer=self.writer(directory))
+        self.retire()
         return Done("shared")
 
     def recover(self, state: TrainState, intent: Intent) -> Chosen | Nothing:
         """Load the newest complete step: rank 0 looks, all ranks load what it found."""
         self.stage("discover")
-        newest = self.together(f"listing {self.shared}", lambda: max(self._complete(), default=None), only=0)[0]
+        newest = self.on_rank_zero(f"listing {self.shared}", lambda: max(self._complete(), default=None))
         if newest is None:
             return self.nothing(intent, str(self.shared / "step-*" / METADATA))
         self.stage("load")
         load_sharded(self, state, step_directory(self.shared, newest))
         return Chosen(newest)
 
-    def _writer(self, directory: Path) -> FileSystemWriter:
+    def writer(self, directory: Path) -> FileSystemWriter:
+        """A fresh writer for one save: one that is used for two at a time mixes them up."""
         return FileSystemWriter(directory, thread_count=int(self.option("threads")))
 
-    def _complete(self) -> list[int]:
-        return [step for step in steps_in(self.shared) if (step_directory(self.shared, step) / METADATA).exists()]
+    def clear(self, directory: Path) -> None:
+        """Remove what an interrupted save of this step left, `.metadata` first: it may vouch for its own shards only.
 
-    def _clear(self, directory: Path) -> None:
-        # What an interrupted save of this step left is removed, `.metadata` first: it must not vouch for other shards than its own.
-        # The other ranks write only after rank 0 has planned the save with them, so nothing of theirs is hit.
-        (directory / METADATA).unlink(missing_ok=True)
-        if directory.exists():
+        Rank 0 alone does it: the others write only after rank 0 has planned the save with them.
+        """
+        if self.rank == 0 and directory.exists():
+            (directory / METADATA).unlink(missing_ok=True)
             for leftover in sorted(directory.iterdir()):
                 leftover.unlink()
 
-    def _retire(self) -> None:
+    def retire(self) -> None:
+        """Remove all but the newest `keep` complete checkpoints."""
         keep = int(self.option("keep"))
         if keep == 0:
             return
@@ -75,15 +84,18 @@ class Dcp(Target):
                 (directory / METADATA).unlink()
                 shutil.rmtree(directory)
 
+    def _complete(self) -> list[int]:
+        return [step for step in steps_in(self.shared) if (step_directory(self.shared, step) / METADATA).exists()]
+
 
 def load_sharded(target: Target, state: TrainState, directory: Path) -> None:
-    """dcp.load of a sharded state, in the saving world's size or another. Raises RecoveryError on every rank when any rank failed."""
+    """dcp.load of a sharded state, in any world size. Raises CheckpointError on every rank if any failed."""
     reader = FileSystemReader(directory)
 
     def load() -> None:
         saved = saved_world_size(reader.read_metadata().state_dict_metadata)
         template = state.sharded_state_dict(with_rank_state=saved == target.world_size)
-        dcp.load(template, storage_reader=reader)
+        state_dict_loader.load(template, storage_reader=reader)
         state.load_sharded_state_dict(template)
 
     target.together(f"loading {directory}", load)

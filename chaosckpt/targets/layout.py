@@ -14,6 +14,6 @@ def step_directory(root: Path, step: int) -> Path:
 
 
 def steps_in(root: Path) -> list[int]:
-    """The steps that have a directory of exactly that name under `root`, in ascending order. Temporary ones have a suffix and don't count."""
+    """The steps that have a directory of that name under `root`, ascending; those with a suffix don't count."""
     matches = (_STEP.fullmatch(entry.name) for entry in root.iterdir())
     return sorted(int(match[1]) for match in matches if match)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
 from chaosckpt.model.guarantee import GUARANTEES
-from chaosckpt.targets.api import Chosen, Done, Intent, Nothing, Pending, Target
+from chaosckpt.targets.api import Chosen, Done, Intent, Nothing, Option, Pending, Target
 from chaosckpt.targets.layout import step_directory, steps_in
 from chaosckpt.workload.state import TrainState
 
@@ -19,55 +19,55 @@ SHARED_PART = "state.pt"
 
 
 class TorchSaveAtomic(Target):
-    """One directory a step. It gets its name only when every file in it is complete and synced: the rename is the commit.
+    """One directory a step. It gets its name only when all files in it are complete and synced: the rename commits.
 
     Rank 0 writes the shared part, every rank its own part. The newest `keep` checkpoints are kept (0 keeps all).
     """
 
     name = "torch-save-atomic"
     guarantees = GUARANTEES
-    options = {"keep": 2}
+    options: ClassVar[Mapping[str, Option]] = {"keep": 2}
 
     def save(self, state: TrainState, step: int) -> Pending:
         """Write everything under a temporary name, then commit. Every rank returns only after the commit."""
         final = step_directory(self.shared, step)
         temporary = final.with_name(final.name + ".tmp")
         self.stage("snapshot")
-        shared_part = state.state_dict()
+        shared_part, own_part = state.state_dict(), state.rank_state_dict()
         self.stage("persist")
-        self.together(f"preparing {temporary}", lambda: self._prepare(temporary), only=0)
-        self.together(f"writing {temporary}", lambda: self._write(temporary, shared_part, state.rank_state_dict()))
+        self.on_rank_zero(f"preparing {temporary}", lambda: self.prepare(temporary))
+        self.together(f"writing {temporary}", lambda: self.write(temporary, shared_part, own_part))
         self.stage("commit")
-        self.together(f"committing {final}", lambda: self._commit(temporary, final), only=0)
+        self.on_rank_zero(f"committing {final}", lambda: self.commit(temporary, final))
         return Done("shared")
 
     def recover(self, state: TrainState, intent: Intent) -> Chosen | Nothing:
         """Load the newest directory that has its final name."""
         self.stage("discover")
-        newest = self.together(f"listing {self.shared}", lambda: max(steps_in(self.shared), default=None), only=0)[0]
-        if newest is None:
+        chosen = self.on_rank_zero(f"listing {self.shared}", lambda: self.choose(steps_in(self.shared)))
+        if chosen is None:
             return self.nothing(intent, str(self.shared / "step-*"))
         self.stage("load")
-        directory = step_directory(self.shared, newest)
-        self.together(f"loading {directory}", lambda: self._load(directory, state))
-        return Chosen(newest)
+        directory = step_directory(self.shared, chosen)
+        shared_part, own_part = self.together(f"loading {directory}", lambda: self.read(directory))
+        self.apply(state, shared_part, own_part)
+        return Chosen(chosen)
 
-    def _prepare(self, temporary: Path) -> None:
-        for leftover in self._leftovers():
-            shutil.rmtree(leftover)
-        temporary.mkdir()
-
-    def _leftovers(self) -> Iterator[Path]:
+    def prepare(self, temporary: Path) -> None:
+        """Remove what interrupted saves left, and make the temporary directory."""
         for entry in sorted(self.shared.iterdir()):
             if entry.suffix in (".tmp", ".old"):
-                yield entry
+                shutil.rmtree(entry)
+        temporary.mkdir()
 
-    def _write(self, directory: Path, shared_part: dict[str, Any], own_part: dict[str, Any]) -> None:
+    def write(self, directory: Path, shared_part: dict[str, Any], own_part: dict[str, Any]) -> None:
+        """Write and sync this rank's files."""
         if self.rank == 0:
             save_synced(shared_part, directory / SHARED_PART)
-        save_synced(own_part, directory / f"rank-{self.rank}.pt")
+        save_synced(own_part, directory / own_file(self.rank))
 
-    def _commit(self, temporary: Path, final: Path) -> None:
+    def commit(self, temporary: Path, final: Path) -> None:
+        """Give the directory its name, durably, then retire what it supersedes."""
         self.fsync_directory(temporary)
         if final.exists():
             self._retire(final)
@@ -80,18 +80,31 @@ class TorchSaveAtomic(Target):
         for step in superseded:
             self._retire(step_directory(self.shared, step))
 
+    def choose(self, steps: Sequence[int]) -> int | None:
+        """Which of the complete steps, in ascending order, to load."""
+        return steps[-1] if steps else None
+
+    def read(self, directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The shared part, and this rank's own; a rank that is new reads rank 0's, for the data position."""
+        own = directory / own_file(self.rank)
+        own_part = load_file(own if own.exists() else directory / own_file(0))
+        return load_file(directory / SHARED_PART), own_part
+
+    def apply(self, state: TrainState, shared_part: dict[str, Any], own_part: dict[str, Any]) -> None:
+        """Put what was read into the live state."""
+        state.load_state_dict(shared_part)
+        state.load_rank_state_dict(own_part)
+
     def _retire(self, directory: Path) -> None:
         # A directory that is half deleted must not have a checkpoint's name.
         old = directory.with_name(directory.name + ".old")
         directory.rename(old)
         shutil.rmtree(old)
 
-    def _load(self, directory: Path, state: TrainState) -> None:
-        own = directory / f"rank-{self.rank}.pt"
-        # A rank that the saving world did not have takes the data position from rank 0's part; the rest of that is not used.
-        own_part = torch.load(own if own.exists() else directory / "rank-0.pt", weights_only=True)
-        state.load_state_dict(torch.load(directory / SHARED_PART, weights_only=True))
-        state.load_rank_state_dict(own_part)
+
+def own_file(rank: int) -> str:
+    """The name of the file with a rank's own part."""
+    return f"rank-{rank}.pt"
 
 
 def save_synced(value: object, path: Path) -> None:
@@ -100,3 +113,9 @@ def save_synced(value: object, path: Path) -> None:
         torch.save(value, file)
         file.flush()
         os.fsync(file.fileno())
+
+
+def load_file(path: Path) -> dict[str, Any]:
+    """torch.load of plain data."""
+    loaded: dict[str, Any] = torch.load(path, weights_only=True)
+    return loaded

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -95,16 +94,17 @@ def _local_rows(name: str, tensor: Tensor) -> tuple[int, int, Tensor]:
     chunk = -(-total // ranks)
     first = min(total, chunk * tensor.device_mesh.get_local_rank())
     if local.shape[0] != min(total, first + chunk) - first:
-        raise ValueError(f"{name} holds {local.shape[0]} of {total} rows on {ranks} ranks: not sharded evenly along dimension 0")
+        raise ValueError(
+            f"{name} holds {local.shape[0]} of {total} rows on {ranks} ranks: not sharded evenly along dimension 0"
+        )
     return first, total, local
 
 
 def _row_sum(prefix: str, first: int, rows: Tensor) -> int:
     if rows.shape[0] == 0:
         return 0
-    flat = rows.contiguous().cpu().reshape(rows.shape[0], -1).view(torch.uint8)
-    data = memoryview(flat.numpy().reshape(-1))
-    width = flat.shape[1]
+    data = _bytes_of(rows)
+    width = len(data) // rows.shape[0]
     base = hashlib.blake2b(prefix.encode(), digest_size=16)
     total = 0
     for index in range(rows.shape[0]):
@@ -115,8 +115,11 @@ def _row_sum(prefix: str, first: int, rows: Tensor) -> int:
     return total % MODULUS
 
 
+def _bytes_of(tensor: Tensor) -> memoryview:
+    """The tensor's values in row-major order, as bytes; no copy is made where memory already lies so."""
+    flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+    return flat.numpy().data
+
+
 def _hash(tensor: Tensor) -> str:
-    return hashlib.blake2b(tensor.contiguous().view(torch.uint8).numpy(), digest_size=16).hexdigest()
-
-
-__all__: list[Any] = ["canonical", "digest", "tensor_digest"]
+    return hashlib.blake2b(_bytes_of(tensor), digest_size=16).hexdigest()

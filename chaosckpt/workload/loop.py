@@ -22,7 +22,7 @@ OUTPUTS = 4
 
 @dataclass(frozen=True)
 class Job:
-    """A job built on one rank: `state` is what checkpoints hold, `forward` the (possibly wrapped) model that is trained."""
+    """A job built on one rank: `state` is what checkpoints hold, `forward` the model (or wrapper) that is trained."""
 
     settings: WorkloadSettings
     state: TrainState
@@ -32,9 +32,10 @@ class Job:
 
 
 class StepReport(msgspec.Struct, frozen=True):
-    """What one step did on this rank: `step` counts completed steps, `loss` is this rank's summand of the global mean loss.
+    """What one step did on this rank: `step` counts completed steps, `loss` is its summand of the global mean loss.
 
-    `samples` are the global indices that this rank consumed; the ranks' lists are disjoint and together are the global batch.
+    `samples` are the global indices that this rank consumed; the ranks' lists are disjoint and together are the global
+    batch.
     """
 
     step: int
@@ -45,15 +46,19 @@ class StepReport(msgspec.Struct, frozen=True):
 def build(settings: WorkloadSettings, rank: int, world_size: int, attempt: int) -> Job:
     """Build the job at step 0: equal parameters on every rank, random streams distinct for every rank.
 
-    With more than one rank the default process group (gloo) must have been initialised with this rank and world size; fsdp2 needs it
-    with one rank, too. Raises ValueError when it is not so. No collective is used for ddp.
+    With more than one rank the default process group (gloo) must have been initialised with this rank and world size;
+    fsdp2 needs it with one rank, too. Raises ValueError when it is not so. No collective is used for ddp.
     """
     if dist.is_initialized():
         group = (dist.get_rank(), dist.get_world_size())
         if group != (rank, world_size):
-            raise ValueError(f"the process group is rank {group[0]} of {group[1]}; the job was built for {rank} of {world_size}")
+            raise ValueError(
+                f"the process group is rank {group[0]} of {group[1]}; the job was built for {rank} of {world_size}"
+            )
     elif world_size > 1 or settings.strategy == "fsdp2":
-        raise ValueError(f"a {settings.strategy} job of {world_size} ranks needs torch.distributed.init_process_group first")
+        raise ValueError(
+            f"a {settings.strategy} job of {world_size} ranks needs torch.distributed.init_process_group first"
+        )
     torch.manual_seed(settings.seed)
     model = _perceptron(settings)
     forward: nn.Module = model
@@ -75,8 +80,8 @@ def build(settings: WorkloadSettings, rank: int, world_size: int, attempt: int) 
 def train_step(job: Job) -> StepReport:
     """Train one global step on this rank's share of the batch. Draws from each of the three random streams.
 
-    A rank's share is every world-size-th sample of the global batch, from its own rank on; it may be empty. The sum over the
-    ranks' losses is the mean over the global batch, whatever the number of ranks.
+    A rank's share is every world-size-th sample of the global batch, from its own rank on; it may be empty. The sum
+    over the ranks' losses is the mean over the global batch, whatever the number of ranks.
     """
     state = job.state
     samples = state.sampler.next_batch()[state.rank :: state.world_size]

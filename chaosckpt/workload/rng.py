@@ -15,7 +15,7 @@ class RandomStreams:
     """This process's three random streams. The streams themselves are the libraries' own globals, as in a real job."""
 
     def seed(self, seed: int, rank: int, step: int) -> None:
-        """Start all three streams afresh, as a pure function of the arguments, pairwise distinct for distinct ranks and steps."""
+        """Start all three streams afresh, as a pure function of the arguments: distinct for each rank and step."""
         digest = hashlib.blake2b(f"{seed}/{rank}/{step}".encode(), digest_size=20).digest()
         torch.manual_seed(int.from_bytes(digest[:8], "big"))
         random.seed(int.from_bytes(digest[8:16], "big"))
@@ -24,9 +24,10 @@ class RandomStreams:
     def state_dict(self) -> dict[str, Tensor]:
         """Copies of the streams' states: torch uint8 [5056], python int64 [628], numpy int64 [627]."""
         version, words, gauss = random.getstate()
-        _, keys, position, has_gauss, cached = numpy.random.get_state()
+        legacy = numpy.random.get_state(legacy=False)
+        keys, position = legacy["state"]["key"], legacy["state"]["pos"]
         python = [version, *words, gauss is not None, _bits(gauss or 0.0)]
-        tail = torch.tensor([position, has_gauss, _bits(cached)], dtype=torch.int64)
+        tail = torch.tensor([position, legacy["has_gauss"], _bits(legacy["gauss"])], dtype=torch.int64)
         return {
             "torch": torch.get_rng_state(),
             "python": torch.tensor(python, dtype=torch.int64),

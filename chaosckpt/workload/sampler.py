@@ -10,9 +10,9 @@ import torch
 class Sampler:
     """Walks through one permutation of the data set after another; its position is state.
 
-    `position` counts the samples consumed by all ranks together since the beginning of training, so that a run can go on with
-    another number of ranks and still see each sample once an epoch. Epoch e's permutation is a pure function of (seed, e) and draws
-    from a generator of its own, never from the ranks' random streams.
+    `position` counts the samples consumed by all ranks together since the beginning of training, so that a run can go
+    on with another number of ranks and still see each sample once an epoch. Epoch e's permutation is a pure function of
+    (seed, e) and draws from a generator of its own, never from the ranks' random streams.
     """
 
     def __init__(self, dataset: int, batch: int, seed: int) -> None:
@@ -24,7 +24,7 @@ class Sampler:
         self._permutation: list[int] = []
 
     def next_batch(self) -> list[int]:
-        """The global indices of the next global step, in order, and step on. An epoch's last samples may begin a batch."""
+        """The global indices of the next global step, in order. The end of an epoch may lie within a batch."""
         indices = [self._index(self.position + offset) for offset in range(self.batch)]
         self.position += self.batch
         return indices
@@ -38,7 +38,7 @@ class Sampler:
         return self._permutation[offset]
 
     def state_dict(self) -> dict[str, int]:
-        """`position`, `dataset` and `seed`: the last two so that a change of the data is noticed instead of loaded over."""
+        """`position`, `dataset` and `seed`, the last two so that a change of the data is noticed."""
         return {"position": self.position, "dataset": self.dataset, "seed": self.seed}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:

@@ -20,15 +20,16 @@ _FULL = StateDictOptions(full_state_dict=True)
 class TrainState:
     """One rank's live training state.
 
-    Attributes: `rank`, `world_size`, `strategy`; `model` (the raw module, never a wrapper), `optimizer`, `scheduler`, `sampler`, `rng`;
-    `step` (steps completed, 0 before the first); `stamp`, an int64 tensor [attempt, step, rank, world size] that says where this
-    rank's own part of the state was captured. The training loop refreshes the stamp in place after every step; loading a checkpoint
-    brings back the stamp of its capture, by which a mix of two generations can be told.
+    Attributes: `rank`, `world_size`, `strategy`; `model` (the raw module, never a wrapper), `optimizer`, `scheduler`,
+    `sampler`, `rng`; `step` (steps completed, 0 before the first); `stamp`, an int64 tensor [attempt, step, rank, world
+    size] that says where this rank's own part of the state was captured. The training loop refreshes the stamp in place
+    after every step; loading a checkpoint brings back the stamp of its capture, by which a mix of two generations can
+    be told.
 
-    A checkpoint has two parts. The *shared* part (`state_dict`) is the same for any number of ranks. The *rank's own* part
-    (`rank_state_dict`) is its random streams, its data position and its stamp. `sharded_state_dict` holds both at once for torch's
-    distributed checkpoint. Values returned may alias live tensors: a target that goes on writing while training
-    goes on has to copy them first.
+    A checkpoint has two parts. The *shared* part (`state_dict`) is the same for any number of ranks. The *rank's own*
+    part (`rank_state_dict`) is its random streams, its data position and its stamp. `sharded_state_dict` holds both at
+    once for torch's distributed checkpoint. Values returned may alias live tensors: a target that goes on writing while
+    training goes on has to copy them first.
     """
 
     def __init__(
@@ -81,9 +82,9 @@ class TrainState:
     def load_rank_state_dict(self, loaded: Mapping[str, Any]) -> None:
         """Load a rank's own part, after the shared part.
 
-        Captured in the same world size, all of it is loaded as it is. Captured in another world size (any rank's will do, since the
-        data position is global), the data position is loaded, the random streams are derived from (seed, rank, step), so that they are
-        distinct and reproducible, and the stamp stays `never captured`.
+        Captured in the same world size, all of it is loaded as it is. Captured in another world size (any rank's will
+        do, since the data position is global), the data position is loaded, the random streams are derived from (seed,
+        rank, step), so that they are distinct and reproducible, and the stamp stays `never captured`.
         """
         self.sampler.load_state_dict(loaded["sampler"])
         if int(loaded["stamp"][3]) == self.world_size:
@@ -98,10 +99,11 @@ class TrainState:
         self.stamp[1] = NEVER_CAPTURED
 
     def sharded_state_dict(self, with_rank_state: bool = True) -> dict[str, Any]:
-        """Both parts for `torch.distributed.checkpoint`: this rank's shards, and its own part under `rank{r}`, a key no other rank uses.
+        """Both parts for `torch.distributed.checkpoint`: this rank's shards, and its own part under its key `rank{r}`.
 
-        To load, take this as the template. With `with_rank_state=False` the rank's own part is left out: needed when the
-        checkpoint was saved in another world size (`saved_world_size` tells), because its keys are then missing or another rank's.
+        To load, take this as the template. With `with_rank_state=False` the rank's own part is left out: needed when
+        the checkpoint was saved in another world size (`saved_world_size` tells), because its keys are then missing or
+        another rank's.
         """
         model, optimizer = get_state_dict(self.model, self.optimizer)
         state: dict[str, Any] = {
@@ -142,7 +144,7 @@ class TrainState:
 
 
 def saved_world_size(keys: Iterable[str]) -> int:
-    """How many ranks saved their own part, from a distributed checkpoint's keys (`reader.read_metadata().state_dict_metadata`)."""
+    """How many ranks saved their own part, from the keys of a distributed checkpoint's `state_dict_metadata`."""
     return sum(1 for key in keys if key.startswith("rank") and key.endswith(".stamp"))
 
 

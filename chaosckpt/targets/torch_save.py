@@ -1,0 +1,64 @@
+"""`torch-save`: the everyday torch.save, one rolling file a rank, written in place."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+
+from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.targets.api import CheckpointError, Chosen, Done, Intent, Nothing, Pending, Target
+from chaosckpt.targets.torch_save_atomic import load_file, own_file
+from chaosckpt.workload.state import TrainState
+
+
+class TorchSave(Target):
+    """Each rank writes all it holds over its previous file, so a crash during a save costs the checkpoint.
+
+    It claims to survive nothing, and keeps to that honestly: a torn file, or files of different saves, are noticed and
+    refused by all ranks alike.
+    """
+
+    name = "torch-save"
+    guarantees: ClassVar[frozenset[Guarantee]] = frozenset()
+
+    def save(self, state: TrainState, step: int) -> Pending:
+        """Write this rank's file in place; return when every rank has."""
+        self.stage("snapshot")
+        value = {"shared": state.state_dict(), "own": state.rank_state_dict()}
+        self.stage("persist")
+        path = self._path()
+        self.together(f"writing {path}", lambda: torch.save(value, path))
+        return Done("shared")
+
+    def recover(self, state: TrainState, intent: Intent) -> Chosen | Nothing:
+        """Load this rank's file, if all ranks' files are whole and of one save."""
+        self.stage("discover")
+        value, found = self._read()
+        everywhere = self.gather(found)
+        if len(set(everywhere)) > 1 or value is None:
+            held = ", ".join(f"rank {rank} found {what}" for rank, what in enumerate(everywhere))
+            return self.nothing(intent, f"{self.shared / 'rank-*.pt'} of one save: {held}")
+        self.stage("load")
+        state.load_state_dict(value["shared"])
+        state.load_rank_state_dict(value["own"])
+        return Chosen(state.step)
+
+    def _path(self) -> Path:
+        return self.shared / own_file(self.rank)
+
+    def _read(self) -> tuple[dict[str, Any] | None, str]:
+        """The file's content, if it is whole, and what was found, in words that are equal only for one save's files."""
+        path = self._path()
+        try:
+            value = load_file(path)
+            attempt, step, _, world_size = value["own"]["stamp"].tolist()
+        except FileNotFoundError:
+            return None, "nothing"
+        except OSError as error:
+            raise CheckpointError(f"{path} can't be read: {error}") from error
+        except (RuntimeError, EOFError, KeyError, ValueError, pickle.UnpicklingError):
+            return None, "a torn file"
+        return value, f"step {step} of attempt {attempt} by {world_size} ranks"
