@@ -74,14 +74,14 @@ class RankOrder(msgspec.Struct, frozen=True, kw_only=True):
     place: Place
 
 
-class Rendezvous(msgspec.Struct, frozen=True, tag=True):
+class Rendezvous(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
     """Where rank 0 of the attempt serves the process group's store."""
 
     host: str
     port: int
 
 
-class Mark(msgspec.Struct, frozen=True, tag=True):
+class Mark(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
     """A stage mark by the target."""
 
     rank: int
@@ -92,7 +92,7 @@ Report = RecoveryStarted | Recovered | SaveStarted | Acknowledged | Finished | R
 """What a rank reports. It waits for one byte after each, so that a report and a fault can't overtake one another."""
 
 
-class Held(msgspec.Struct, frozen=True, tag=True):
+class Held(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
     """A trigger of a fault is reached: the operation is held. `fault` is -1 for the ladder."""
 
     fault: int
@@ -101,7 +101,7 @@ class Held(msgspec.Struct, frozen=True, tag=True):
     label: str
 
 
-class Struck(msgspec.Struct, frozen=True, tag=True):
+class Struck(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
     """A fault answered an operation by itself (an errno, a short write). The first time in an attempt, `first` is true."""
 
     fault: int
@@ -111,7 +111,7 @@ class Struck(msgspec.Struct, frozen=True, tag=True):
     first: bool
 
 
-class Exited(msgspec.Struct, frozen=True, tag=True):
+class Exited(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
     """A rank's process is gone and reaped. `by` as in the journal."""
 
     rank: int
@@ -122,7 +122,7 @@ class Exited(msgspec.Struct, frozen=True, tag=True):
     untraced: tuple[str, ...]
 
 
-class Trouble(msgspec.Struct, frozen=True, tag=True):
+class Trouble(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
     """The node can't go on: harness trouble, never a finding."""
 
     what: str
@@ -140,7 +140,7 @@ class Request(msgspec.Struct, frozen=True):
     arguments: Any = None
 
 
-class Reply(msgspec.Struct, frozen=True, tag=True):
+class Reply(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
     """The answer to the request of that number: a value, or an error sentence."""
 
     number: int
@@ -152,6 +152,8 @@ class Labelled(msgspec.Struct, frozen=True):
     """An operation of a recorded run with the phase in which its rank was: ("recover", None) or ("save", step)."""
 
     operation: Operation
+    order: int
+    """Counts the operations of all ranks of the node, in the order of their effects."""
     phase: str
     step: int | None
     stage: str

@@ -56,7 +56,7 @@ def to_builtins(schedule: Schedule) -> Any:
 @functools.lru_cache(maxsize=8)
 def _decoder(kinds: tuple[type[Fault], ...]) -> tuple[Any, Any]:
     """Shapes of AttemptPlan and Schedule whose faults are a tagged union of `kinds`."""
-    union = Union[kinds] if kinds else Fault  # noqa: UP007 - built at run time from the plugins
+    union = _fault_union(kinds)
     plan = msgspec.defstruct("AnyAttemptPlan", [("faults", tuple[union, ...], ())], frozen=True)  # type: ignore[valid-type]
     whole = msgspec.defstruct("AnySchedule", [("attempts", tuple[plan, ...], ())], frozen=True)  # type: ignore[valid-type]
     return plan, whole
@@ -73,3 +73,17 @@ def decode(raw: bytes | Any, kinds: Iterable[type[Fault]]) -> Schedule:
     except msgspec.ValidationError as error:
         raise UsageError(f"this schedule can't be read: {error}; is the plugin installed that offers the fault?") from error
     return Schedule(tuple(AttemptPlan(plan.faults) for plan in found.attempts))
+
+
+@functools.lru_cache(maxsize=8)
+def _fault_union(kinds: tuple[type[Fault], ...]) -> Any:
+    return Union[kinds] if kinds else Fault  # noqa: UP007 - built at run time from the plugins
+
+
+def decode_faults(raw: Iterable[Any], kinds: Iterable[type[Fault]]) -> tuple[Fault, ...]:
+    """Read faults from builtins. Raises UsageError for an unknown kind or field."""
+    union = _fault_union(tuple(kinds))
+    try:
+        return tuple(msgspec.convert(one, union) for one in raw)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"this fault can't be read: {error}; is the plugin installed that offers it?") from error

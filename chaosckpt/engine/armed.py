@@ -1,0 +1,49 @@
+"""Armed faults: which operation of this attempt is held or answered, and for which fault."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from chaosckpt.model.decision import Decision, Hold
+from chaosckpt.model.fault import Fault, Memory, Trigger
+from chaosckpt.model.operation import Address, Operation
+
+
+class Strike(msgspec.Struct, frozen=True):
+    """A decision and the fault that made it. `trigger` is the index in the fault's `holds`, -1 where it decided by itself."""
+
+    decision: Decision
+    fault: int
+    trigger: int = -1
+    first: bool = False
+
+
+class ArmedFaults:
+    """The faults of one attempt on one node: each trigger strikes once, the other faults decide at every operation."""
+
+    def __init__(self, faults: Sequence[Fault], step_rank: int | None = None) -> None:
+        self._step_rank = step_rank
+        self._triggers: dict[Address, list[tuple[int, int, Trigger]]] = {}
+        self._deciding: list[tuple[int, Fault, Memory]] = []
+        for index, fault in enumerate(faults):
+            for number, trigger in enumerate(fault.holds()):
+                self._triggers.setdefault(trigger.address, []).append((index, number, trigger))
+            if type(fault).decide is not Fault.decide:
+                self._deciding.append((index, fault, Memory()))
+
+    def strike(self, operation: Operation) -> Strike | None:
+        """What happens to this operation; None lets it pass. Called once for each operation."""
+        if operation.address.rank == self._step_rank:
+            return Strike(Hold(), -1)
+        waiting = self._triggers.get(operation.address)
+        if waiting:
+            fault, number, trigger = waiting.pop(0)
+            return Strike(Hold(trigger.when, trigger.torn_bytes), fault, number)
+        for index, deciding, memory in self._deciding:
+            first = not memory.struck
+            decision = deciding.decide(operation, memory)
+            if decision is not None:
+                return Strike(decision, index, first=first)
+        return None

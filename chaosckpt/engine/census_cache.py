@@ -1,0 +1,78 @@
+"""The census cache: golden results by the content of all that they depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+
+import msgspec
+
+import chaosckpt
+from chaosckpt.model.census import Census
+from chaosckpt.model.scenario import Scenario
+
+FORMAT = "1"
+
+
+def directory() -> Path:
+    """Where censuses are kept: $XDG_CACHE_HOME/chaosckpt, else ~/.cache/chaosckpt."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "chaosckpt" / "census"
+
+
+def environment() -> dict[str, str]:
+    """Versions on which the operations of a checkpointer depend."""
+    return {
+        "python": platform.python_version(),
+        "torch": metadata.version("torch"),
+        "chaosckpt": metadata.version("chaosckpt"),
+        "hypothesis": metadata.version("hypothesis"),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "cpu_flags": _digest(_cpu_flags().encode()),
+    }
+
+
+def key(scenario: Scenario) -> str:
+    """16 hexadecimal digits that change with the job, the harness's code, a target's file, the versions or the processor."""
+    job = (scenario.target, scenario.workload, scenario.topology, scenario.run)
+    parts = [FORMAT.encode(), msgspec.json.encode(job, order="deterministic"), msgspec.json.encode(environment(), order="deterministic")]
+    parts += [path.read_bytes() for path in sorted(Path(chaosckpt.__file__).parent.rglob("*.py"))]
+    file = scenario.target.use.rpartition(":")[0]
+    if file.endswith(".py") and os.path.isfile(file):
+        parts.append(Path(file).read_bytes())
+    return _digest(b"\0".join(parts))
+
+
+def load(cache: Path, name: str) -> Census | None:
+    """The census under this key, or None where there is none that can be read."""
+    try:
+        return msgspec.json.decode((cache / f"{name}.json").read_bytes(), type=Census)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def store(cache: Path, name: str, census: Census) -> None:
+    """Keep a census. A cache that can't be written costs time, never a result, so that is let pass."""
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        temporary = cache / f".{name}.{os.getpid()}"
+        temporary.write_bytes(msgspec.json.encode(census))
+        temporary.replace(cache / f"{name}.json")
+    except OSError:
+        return
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=8).hexdigest()
+
+
+def _cpu_flags() -> str:
+    try:
+        with open("/proc/cpuinfo") as stream:
+            return next((line for line in stream if line.startswith(("flags", "Features"))), "")
+    except OSError:
+        return ""

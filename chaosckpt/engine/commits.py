@@ -1,0 +1,132 @@
+"""Commit points: the first operation of a golden run after which the real recovery chooses a save."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from chaosckpt.engine.arena import Arena
+from chaosckpt.engine.messages import AttemptOrder, Labelled
+from chaosckpt.errors import UsageError
+from chaosckpt.model import journal as j
+from chaosckpt.model.census import GoldenRun, Label, Point
+from chaosckpt.model.operation import Operation
+from chaosckpt.model.topology import Topology
+
+LARGEST_TRACE_BYTES = 256 << 20
+"""Above this the trace isn't kept with its data, and a save counts as committed at its last operation."""
+
+
+class Prober(Protocol):
+    """What finding commit points needs of the golden runs."""
+
+    arena: Arena
+    saves: tuple[int, ...]
+
+    def order(self, topology: Topology, resumed_from: int | None, **more: object) -> AttemptOrder: ...
+
+    def attempt(
+        self, topology: Topology, order: AttemptOrder, what: str, keep: list[list[Labelled]] | None = None
+    ) -> tuple[list[j.AnyEvent], float]: ...
+
+    def tiers(self) -> list[Path]: ...
+
+
+def find_commits(prober: Prober, run: GoldenRun) -> GoldenRun:
+    """Find the commit point of each save, by running recovery on prefixes of the trace; the run with `commits` filled in."""
+    ends = {step: _last_of(run.points, step) for step in prober.saves}
+    if sum(point.length or 0 for point in run.points if not point.reads) > LARGEST_TRACE_BYTES:
+        return msgspec.structs.replace(run, commits={step: end for step, end in ends.items() if end is not None})
+    prober.arena.reset()
+    kept: list[list[Labelled]] = []
+    prober.attempt(run.topology, prober.order(run.topology, None, record="data"), "the golden run with its data", kept)
+    trace = [row.operation for row in sorted((row for rank in kept for row in rank), key=lambda row: row.order)]
+    probe = _Probe(prober, run.topology, trace)
+    commits, places = {}, {}
+    offset: int | None = None
+    for step in prober.saves:
+        window = [index for index, point in enumerate(run.points) if point.label.step == step]
+        if not window:
+            continue
+        found = _search(probe, step, places_of(trace, run.points), window, offset)
+        if found is not None:
+            commits[step] = found
+            places[step] = window.index(found)
+            offset = places[step]
+    return msgspec.structs.replace(run, commits=commits)
+
+
+def places_of(trace: Sequence[Operation], points: Sequence[Point]) -> dict[int, int]:
+    """Where each point of the census stands in this trace: the order between ranks may differ from run to run."""
+    where = {operation.address: place for place, operation in enumerate(trace)}
+    return {index: where[point.address] for index, point in enumerate(points) if point.address in where}
+
+
+def _last_of(points: Sequence[Point], step: int) -> int | None:
+    return max((index for index, point in enumerate(points) if point.label.step == step), default=None)
+
+
+def _search(probe: _Probe, step: int, places: dict[int, int], window: list[int], guess: int | None) -> int | None:
+    """The first index of `window` after which recovery chooses `step`; None when even the last doesn't do."""
+    window = sorted((index for index in window if index in places), key=places.__getitem__)
+    low, high = 0, len(window) - 1
+    if guess is not None and 0 < guess <= high:
+        if probe.chooses(step, places[window[guess]]):
+            high = guess
+            if not probe.chooses(step, places[window[guess - 1]]):
+                return window[guess]
+            high = guess - 1
+        else:
+            low = guess + 1
+    if low > high or not probe.chooses(step, places[window[high]]):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        if probe.chooses(step, places[window[middle]]):
+            high = middle
+        else:
+            low = middle + 1
+    return window[low]
+
+
+class _Probe:
+    """Runs the real recovery on a prefix of the trace."""
+
+    def __init__(self, prober: Prober, topology: Topology, trace: Sequence[Operation]) -> None:
+        self._prober = prober
+        self._topology = topology
+        self._trace = trace
+
+    def chooses(self, step: int, place: int) -> bool:
+        """Whether recovery, run on the storage as it was after the operation at this place of the trace, chooses `step`."""
+        from chaosckpt.crashstates.replay import replay
+
+        self._prober.arena.reset()
+        replay(self._trace[: place + 1], self._roots())
+        order = self._prober.order(self._topology, step, recover_only=True)
+        try:
+            events, _ = self._prober.attempt(self._topology, order, "a recovery on a prefix of the golden run")
+        except UsageError:
+            return False  # it refused, which is an answer too
+        chosen = {event.chosen for event in events if isinstance(event, j.Recovered)}
+        return chosen == {step}
+
+    def _roots(self) -> dict[str, Path]:
+        return {tier: Path(path) for tier, path in self._prober.arena.tiers(0).items()}
+
+
+def with_stages(run: GoldenRun) -> GoldenRun:
+    """Name the commit's own operation `commit`, and what a save still does after it (unless the target says otherwise) `retire`."""
+    named = list(run.points)
+    for step, commit in run.commits.items():
+        for index, point in enumerate(named):
+            if point.label.step != step or point.label.stage not in ("persist", "commit"):
+                continue
+            if index == commit:
+                named[index] = msgspec.structs.replace(point, label=Label("commit", step))
+            elif index > commit and point.address.rank == named[commit].address.rank:
+                named[index] = msgspec.structs.replace(point, label=Label("retire", step))
+    return msgspec.structs.replace(run, points=tuple(named))

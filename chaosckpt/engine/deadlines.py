@@ -1,0 +1,42 @@
+"""Deadlines: how long the harness waits, as multiples of what the golden run took."""
+
+from __future__ import annotations
+
+import msgspec
+
+_FLOOR_SECONDS = 10.0
+
+
+class Deadlines(msgspec.Struct, frozen=True):
+    """Waiting times for one attempt. They end a wait for something that doesn't come; they never decide where a fault strikes.
+
+    `factor` is 1, or 3 where a hang is being confirmed.
+    """
+
+    golden_seconds: float = 1.0
+    factor: float = 1.0
+
+    @property
+    def hang_seconds(self) -> float:
+        """Quiet (no report, no operation) for so long, with every thread at rest, is a hang."""
+        return self.factor * max(_FLOOR_SECONDS, 8 * self.golden_seconds)
+
+    @property
+    def collective_seconds(self) -> float:
+        """The job's own limit on a collective: well below the hang, so that the job's error comes first."""
+        return max(5.0, 4 * self.golden_seconds)
+
+    @property
+    def rest_seconds(self) -> float:
+        """How long rest is waited for before a fault is given up as not arrived."""
+        return self.factor * max(2 * _FLOOR_SECONDS, 8 * self.golden_seconds)
+
+    @property
+    def grace_seconds(self) -> float:
+        """How long survivors of a dead rank may go on."""
+        return self.factor * (self.collective_seconds + max(5.0, 4 * self.golden_seconds))
+
+    @property
+    def longest_seconds(self) -> float:
+        """An attempt that is busy for so long without an end is taken for hung, too."""
+        return 20 * self.hang_seconds

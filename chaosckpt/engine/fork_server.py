@@ -1,0 +1,149 @@
+"""The fork server: a warm, single-threaded parent from which ranks are forked in milliseconds.
+
+Run as `python -m chaosckpt.engine.fork_server FD`, where FD is its end of the node's channel. It imports torch and whatever else a rank
+imports in its life (found by rehearsal: a forked child lives one whole life and reports its modules), asserts that it still has one
+thread, and then forks a rank for each request. It dies with its node, and takes its ranks with it.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+
+import msgspec
+
+from chaosckpt.engine.channel import Channel
+from chaosckpt.engine.lineage import die_with_parent, kill_trees
+from chaosckpt.engine.messages import NodeSettings, TargetFacts
+
+
+class Ready(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
+    """The fork server is warm. `threads` must be 1, else ranks have to be started by exec; `modules` are for the next one to import."""
+
+    facts: TargetFacts
+    modules: tuple[str, ...]
+    threads: int
+
+
+class Refused(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
+    """The fork server can't work with these settings. `usage` tells a mistake of the user from trouble of the harness."""
+
+    why: str
+    usage: bool
+
+
+class Forked(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
+    """A rank was forked: the answer to a one-byte request that carried the rank's channel and its log."""
+
+    pid: int
+
+
+class Reaped(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
+    """A rank ended, with this wait status."""
+
+    pid: int
+    status: int
+
+
+Message = Ready | Refused | Forked | Reaped
+
+
+def prepare_environment() -> None:
+    """What must be true before torch is imported in a parent of ranks: no CUDA, one thread."""
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    os.environ["OMP_NUM_THREADS"] = "1"
+
+
+def serve(channel: Channel) -> None:
+    """Fork ranks on request until the node closes the channel; then kill what still runs."""
+    wakeup_read, wakeup_write = os.pipe()
+    for end in (wakeup_read, wakeup_write):
+        os.set_blocking(end, False)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
+    poll = select.poll()
+    poll.register(channel, select.POLLIN)
+    poll.register(wakeup_read, select.POLLIN)
+    alive: set[int] = set()
+    try:
+        while True:
+            for descriptor, _ in poll.poll():
+                if descriptor == wakeup_read:
+                    os.read(wakeup_read, 4096)
+                    _reap(channel, alive)
+                elif not _fork_one(channel, alive, (wakeup_read, wakeup_write)):
+                    return
+    finally:
+        kill_trees(alive)
+
+
+def _fork_one(channel: Channel, alive: set[int], private: tuple[int, ...]) -> bool:
+    """Take one request. False when the node has closed the channel."""
+    data, descriptors, _, _ = socket.recv_fds(channel.connection, 1, 2)
+    if not data:
+        return False
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        _become_rank(channel, parent, descriptors, private)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    alive.add(pid)
+    channel.send(Forked(pid))
+    return True
+
+
+def _become_rank(channel: Channel, parent: int, descriptors: list[int], private: tuple[int, ...]) -> None:
+    """In the forked child: never returns."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    channel.close()
+    for descriptor in private:
+        os.close(descriptor)
+    connection, log = descriptors
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    os.setsid()
+    die_with_parent(parent)
+    from chaosckpt.engine import rank
+
+    rank.run(socket.socket(fileno=connection))
+
+
+def _reap(channel: Channel, alive: set[int]) -> None:
+    while alive:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        alive.discard(pid)
+        channel.send(Reaped(pid, status))
+
+
+def main() -> None:
+    """Warm up, say Ready, serve."""
+    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    die_with_parent(os.getppid())
+    settings = msgspec.msgpack.decode(channel.receive(), type=NodeSettings)
+    sys.path[:0] = [entry for entry in settings.import_path if entry not in sys.path]
+    prepare_environment()
+    from chaosckpt.engine import warm
+
+    answer = warm.up(settings)
+    gc.collect()
+    gc.freeze()
+    channel.send(answer)
+    if isinstance(answer, Ready) and settings.launch == "fork":
+        die_with_parent(None)  # from here on the end of the channel tells, and leaves time to take the ranks along
+        serve(channel)
+
+
+if __name__ == "__main__":
+    main()

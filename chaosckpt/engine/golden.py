@@ -1,0 +1,184 @@
+"""Golden runs: the fault-free attempts from which the census, reach and commit points come."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from chaosckpt.engine import census_cache
+from chaosckpt.engine.arena import Arena
+from chaosckpt.engine.attempt import AttemptRun
+from chaosckpt.engine.commits import find_commits, with_stages
+from chaosckpt.engine.deadlines import Deadlines
+from chaosckpt.engine.ladder import climb
+from chaosckpt.engine.messages import AttemptOrder, Labelled
+from chaosckpt.errors import UsageError
+from chaosckpt.model import journal as j
+from chaosckpt.model.census import Census, GoldenRun, Label, Point
+from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.topology import Topology
+
+_PATIENT = Deadlines(golden_seconds=20.0)
+Say = Callable[[str], None]
+
+
+def prepare(scenario: Scenario, arena: Arena, *, say: Say = lambda text: None, cache: Path | None = None) -> Census:
+    """The census of a scenario: from the cache when it has an equal one, else measured on this (local) arena.
+
+    Raises UsageError, with what the job printed, when the job does not finish without any fault.
+    """
+    key = census_cache.key(scenario)
+    if cache is not None and (found := census_cache.load(cache, key)) is not None:
+        return found
+    census = _Golden(scenario, arena, say).census()
+    if cache is not None:
+        census_cache.store(cache, key, census)
+    return census
+
+
+class _Golden:
+    def __init__(self, scenario: Scenario, arena: Arena, say: Say) -> None:
+        self.scenario = scenario
+        self.arena = arena
+        self.say = say
+        self.snapshots = arena.directory / "snapshots"
+        settings = scenario.workload
+        steps = range(1, settings.steps + 1)
+        self.saves = tuple(step for step in steps if step % settings.save_every == 0 or step == settings.steps)
+
+    def census(self) -> Census:
+        """Every golden run: from the start and resumed from each save, in each topology."""
+        first, *others = self.scenario.topology.topologies
+        self.say(f"golden run of {first} ranks")
+        main = self._run(first, None)
+        if first.world_size > 1:
+            self.say("reach of every operation")
+            main = self._with_reach(main)
+        self.say("commit points")
+        main = find_commits(self, main)
+        runs = [with_stages(main)]
+        self.say("golden recoveries")
+        self._take_snapshots(first)
+        for topology in (first, *others):
+            if topology != first:
+                runs.append(self._like(main, self._run(topology, None)))
+            for step in self.saves:
+                runs.append(self._like(main, self._run(topology, step)))
+        shutil.rmtree(self.snapshots, ignore_errors=True)
+        return Census(runs=tuple(runs), environment=census_cache.environment())
+
+    def attempt(
+        self, topology: Topology, order: AttemptOrder, what: str, keep: list[list[Labelled]] | None = None
+    ) -> tuple[list[j.AnyEvent], float]:
+        """One attempt without faults; its events and how long it took. `keep` receives the records, rank by rank."""
+        events: list[j.AnyEvent] = []
+        started = time.monotonic()
+        outcome = AttemptRun(self.arena, order, topology, (), events.append, _PATIENT).run()
+        seconds = time.monotonic() - started
+        if outcome != "finished":
+            raise UsageError(_failure(what, outcome, events))
+        if keep is not None:
+            for node in self.arena.distinct():
+                keep.extend(msgspec.convert(node.call("records"), list[list[Labelled]]))
+        return events, seconds
+
+    def order(self, topology: Topology, resumed_from: int | None, **more: object) -> AttemptOrder:
+        return AttemptOrder(
+            attempt=0 if resumed_from is None else 1,
+            intent="start" if resumed_from is None else "resume",
+            world_size=topology.world_size,
+            places=(),
+            collective_timeout_seconds=_PATIENT.collective_seconds,
+            **more,  # type: ignore[arg-type]
+        )
+
+    def _run(self, topology: Topology, resumed_from: int | None) -> GoldenRun:
+        if resumed_from is None:
+            self.arena.reset()
+            what = f"the golden run with {topology} ranks"
+        else:
+            self.restore(self.snapshots / str(resumed_from))
+            what = f"the golden recovery from step {resumed_from} with {topology} ranks"
+        kept: list[list[Labelled]] = []
+        order = self.order(topology, resumed_from, record="operations")
+        events, seconds = self.attempt(topology, order, what, kept)
+        if resumed_from is not None:
+            self._check_resumed(events, resumed_from, what)
+        return GoldenRun(
+            topology=topology,
+            resumed_from=resumed_from,
+            points=points(kept),
+            saves=tuple(step for step in self.saves if step > (resumed_from or 0)),
+            duration_seconds=seconds,
+        )
+
+    def _check_resumed(self, events: Sequence[j.AnyEvent], step: int, what: str) -> None:
+        chosen = {event.chosen for event in events if isinstance(event, j.Recovered)}
+        if chosen != {step}:
+            raise UsageError(
+                f"{what} chose {sorted(map(str, chosen))}: without any fault, target {self.scenario.target.use} does not recover "
+                "what it has just saved; fix its recover() first"
+            )
+
+    def _with_reach(self, run: GoldenRun) -> GoldenRun:
+        table = climb(self.arena, self.order(run.topology, None), run.topology, _PATIENT)
+        done = [0] * run.topology.world_size
+        reach = []
+        for point in run.points:
+            rank = point.address.rank
+            reach.append(table.get((rank, done[rank]), ()))
+            done[rank] += 1
+        return msgspec.structs.replace(run, reach=tuple(reach) if all(reach) else ())
+
+    def _take_snapshots(self, topology: Topology) -> None:
+        for step in self.saves:
+            self.arena.reset()
+            self.attempt(topology, self.order(topology, None, stop_after=step), f"the golden run up to step {step}")
+            for tier in self.tiers():
+                shutil.copytree(tier, self.snapshots / str(step) / tier.name, symlinks=True)
+
+    def tiers(self) -> list[Path]:
+        """The storage directories of every node of a local arena."""
+        numbers = range(len(self.arena.nodes))
+        return sorted({Path(path) for number in numbers for path in self.arena.tiers(number).values()})
+
+    def restore(self, snapshot: Path) -> None:
+        """Put the storage into the state of a snapshot."""
+        self.arena.reset()
+        for tier in self.tiers():
+            shutil.copytree(snapshot / tier.name, tier, symlinks=True, dirs_exist_ok=True)
+
+    def _like(self, main: GoldenRun, run: GoldenRun) -> GoldenRun:
+        """Carry the main run's commit points over: the commit of a save is the same operation on the same path."""
+        commits = {}
+        for step, index in main.commits.items():
+            wanted = main.points[index].address
+            for place, point in enumerate(run.points):
+                same = (point.address.rank, point.address.op, point.address.path) == (wanted.rank, wanted.op, wanted.path)
+                if same and point.label.step == step:
+                    commits[step] = place
+        return with_stages(msgspec.structs.replace(run, commits=commits))
+
+
+def points(kept: Sequence[Sequence[Labelled]]) -> tuple[Point, ...]:
+    """The census points of recorded operations, in the order of their effects; those outside any save or recovery left out."""
+    rows = sorted((row for rank in kept for row in rank), key=lambda row: row.order)
+    found = []
+    for row in rows:
+        step = row.step if row.phase == "save" else None
+        stage = row.stage or "persist"
+        found.append(Point(row.operation.address, Label(stage, step), row.operation.length))  # type: ignore[arg-type]
+    return tuple(found)
+
+
+def _failure(what: str, outcome: str, events: Sequence[j.AnyEvent]) -> str:
+    raised = [event for event in events if isinstance(event, j.Raised)]
+    if raised:
+        first = raised[0]
+        return f"{what} failed in {first.where} on rank {first.rank}: {first.error_type}: {first.message}"
+    tails = [event.stderr_tail for event in events if isinstance(event, j.RankExited) and event.stderr_tail]
+    return f"{what} {outcome}" + (f"; it printed: {tails[0].strip()[-600:]}" if tails else " without a word")

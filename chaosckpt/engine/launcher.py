@@ -1,0 +1,110 @@
+"""How a node makes rank processes: forked from its warm fork server, or started cold by exec."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+
+import msgspec
+
+from chaosckpt.engine.channel import Channel, pair
+from chaosckpt.engine.fork_server import Forked, Message, Ready, Reaped, Refused
+from chaosckpt.engine.messages import NodeSettings, TargetFacts
+from chaosckpt.errors import HarnessError, UsageError
+
+_DECODER: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
+
+
+class Launcher:
+    """The fork server's other end. With `launch = "exec"` the fork server only tells the target's facts and ends.
+
+    Raises UsageError or HarnessError when the fork server refuses the settings or dies while it warms up.
+    """
+
+    def __init__(self, settings: NodeSettings) -> None:
+        self._settings = settings
+        self._python = settings.python or sys.executable
+        ours, theirs = pair()
+        command = [self._python, "-m", "chaosckpt.engine.fork_server", str(theirs.fileno())]
+        self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=self._environment())
+        theirs.close()
+        channel = Channel(ours)
+        channel.send(settings)
+        try:
+            answer = _DECODER.decode(channel.receive())
+        except (EOFError, ConnectionResetError) as error:
+            status = self._process.wait()
+            raise HarnessError(f"the fork server ended with status {status} while it warmed up; its error is above") from error
+        if isinstance(answer, Refused):
+            self._process.wait()
+            raise (UsageError if answer.usage else HarnessError)(answer.why)
+        if not isinstance(answer, Ready):
+            raise HarnessError(f"the fork server said {answer!r} instead of being ready")
+        self.facts: TargetFacts = answer.facts
+        self.modules = answer.modules
+        self.channel: Channel | None = channel
+        self.dead = False
+        self._exits: list[tuple[int, int]] = []
+        if settings.launch == "exec" or answer.threads != 1:
+            # A parent with threads can't be forked safely: its ranks start cold, which is slow but right.
+            channel.close()
+            self._process.wait()
+            self.channel = None
+
+    def _environment(self) -> dict[str, str]:
+        environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
+        if self._settings.import_path:
+            inherited = environment.get("PYTHONPATH", "")
+            environment["PYTHONPATH"] = os.pathsep.join([*self._settings.import_path, *filter(None, [inherited])])
+        return environment
+
+    def launch(self, connection: int, log: int) -> int:
+        """Start a rank that talks over `connection` and prints to `log`. Returns its process number."""
+        if self.channel is None:
+            command = [self._python, "-m", "chaosckpt.engine.rank_main", str(connection), str(os.getpid())]
+            process = subprocess.Popen(
+                command, pass_fds=[connection], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environment()
+            )
+            process.returncode = 0  # the node's loop reaps it, by waitpid; Popen must not try
+            return process.pid
+        socket.send_fds(self.channel.connection, [b"f"], [connection, log])
+        while True:
+            message = self._receive()
+            if isinstance(message, Forked):
+                return message.pid
+            if isinstance(message, Reaped):
+                self._exits.append((message.pid, message.status))
+
+    def _receive(self) -> Message:
+        assert self.channel is not None
+        try:
+            return _DECODER.decode(self.channel.receive())
+        except (EOFError, ConnectionResetError) as error:
+            self.dead = True
+            raise HarnessError("the fork server of this node has died") from error
+
+    def exits(self) -> list[tuple[int, int]] | None:
+        """(process, wait status) of ranks that ended, once the channel is readable; None when the fork server is gone."""
+        assert self.channel is not None
+        payloads = self.channel.feed()
+        if payloads is None:
+            self.dead = True
+            return None
+        ended, self._exits = self._exits, []
+        for payload in payloads:
+            message = _DECODER.decode(payload)
+            if isinstance(message, Reaped):
+                ended.append((message.pid, message.status))
+        return ended
+
+    def close(self) -> None:
+        """End the fork server; it kills what it forked."""
+        if self.channel is not None:
+            self.channel.close()
+        try:
+            self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()

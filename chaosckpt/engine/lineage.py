@@ -1,0 +1,46 @@
+"""Lineage: which process dies with which, so that nothing outlives the harness."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from collections.abc import Iterable
+
+from chaosckpt.engine.rest import descendants
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def die_with_parent(parent: int | None) -> None:
+    """Have the kernel SIGKILL this process when `parent`, which must be its parent, ends. None takes that back.
+
+    Exits at once when the parent is gone already.
+    """
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL if parent is not None else 0, 0, 0, 0)
+    if parent is not None and os.getppid() != parent:
+        os._exit(1)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent ends (a subreaper), so that all can be found and reaped."""
+    if _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def kill_trees(roots: Iterable[int]) -> None:
+    """SIGKILL these processes and all their descendants, those included that are forked meanwhile."""
+    for root in roots:
+        killed: set[int] = set()
+        while True:
+            tree = [pid for pid in descendants(root) if pid not in killed]
+            if not tree:
+                break
+            for pid in tree:
+                killed.add(pid)
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue

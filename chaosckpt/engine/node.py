@@ -1,0 +1,319 @@
+"""The node process: one event loop that owns a fork server, the gates of its ranks and its node-local storage.
+
+Run as `python -m chaosckpt.engine.node FD`, where FD is its end of the trial runner's channel. It imports no torch. Whatever it
+started ends when that channel does.
+
+Verbs (each a method `do_VERB`): start, rendezvous, look, rest, freeze, kill, terminate, resume, reset, drop, records, counts, facts, lose, stop.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import selectors
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from chaosckpt.engine import storage
+from chaosckpt.engine.armed import ArmedFaults
+from chaosckpt.engine.channel import Channel, pair
+from chaosckpt.engine.launcher import Launcher
+from chaosckpt.engine.lineage import adopt_orphans
+from chaosckpt.engine.messages import (
+    AttemptOrder,
+    Exited,
+    NodeSettings,
+    Push,
+    RankOrder,
+    Rendezvous,
+    Reply,
+    Request,
+    Trouble,
+)
+from chaosckpt.engine.rank_process import Cause, RankProcess
+from chaosckpt.engine.rest import Look, SocketCounters, look
+from chaosckpt.errors import ChaosckptError, HarnessError
+from chaosckpt.model.schedule import decode_faults
+from chaosckpt.plugins import fault_kinds
+
+
+class Node:
+    """The loop and what it knows. One attempt at a time."""
+
+    def __init__(self, channel: Channel, settings: NodeSettings) -> None:
+        self.channel = channel
+        self.settings = settings
+        self.selector = selectors.DefaultSelector()
+        self.counters = SocketCounters()
+        self.ranks: dict[int, RankProcess] = {}
+        self.by_pid: dict[int, RankProcess] = {}
+        self.frozen = False
+        self.stopping = False
+        self.order = itertools.count()
+        self.launcher = Launcher(settings)
+        self.nonces = [re.compile(pattern) for pattern in self.launcher.facts.nonces]
+
+    def run(self) -> None:
+        """Serve until told to stop or until the runner's channel ends."""
+        wakeup_read, wakeup_write = os.pipe()
+        for end in (wakeup_read, wakeup_write):
+            os.set_blocking(end, False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
+        self.selector.register(wakeup_read, selectors.EVENT_READ, lambda: self._reap(wakeup_read))
+        self.selector.register(self.channel, selectors.EVENT_READ, self._serve_runner)
+        if self.launcher.channel is not None:
+            self.selector.register(self.launcher.channel, selectors.EVENT_READ, self._serve_fork_server)
+        try:
+            while not self.stopping:
+                self._turn(None)
+        finally:
+            self._end_attempt()
+            self.launcher.close()
+
+    def _turn(self, timeout_seconds: float | None) -> bool:
+        """Handle what is ready. False when nothing was."""
+        ready = self.selector.select(timeout_seconds)
+        for key, _ in ready:
+            if key.fileobj in self.selector.get_map():  # an earlier handler of this turn may have closed it
+                key.data()
+        return bool(ready)
+
+    def push(self, message: Push) -> None:
+        """Tell the runner something, in order."""
+        try:
+            self.channel.send(message)
+        except OSError:
+            self.stopping = True
+
+    # The runner's side
+
+    def _serve_runner(self) -> None:
+        payloads = self.channel.feed()
+        if payloads is None:
+            self.stopping = True
+            return
+        for payload in payloads:
+            request = msgspec.msgpack.decode(payload, type=Request)
+            try:
+                value = getattr(self, f"do_{request.verb}")(request.arguments)
+                self.push_reply(Reply(request.number, value))
+            except (ChaosckptError, OSError, msgspec.ValidationError) as error:
+                self.push_reply(Reply(request.number, error=f"{type(error).__name__}: {error}"))
+
+    def push_reply(self, reply: Reply) -> None:
+        try:
+            self.channel.send(reply)
+        except OSError:
+            self.stopping = True
+
+    def do_start(self, arguments: Any) -> None:
+        """Launch the ranks of one attempt."""
+        self._end_attempt()
+        order = msgspec.convert(arguments, AttemptOrder)
+        armed = ArmedFaults(decode_faults(order.faults, fault_kinds().values()), order.step_rank)
+        for place in order.places:
+            ours, theirs = pair()
+            log = Path(self.settings.directory) / f"attempt-{order.attempt}-rank-{place.rank}.log"
+            with open(log, "wb") as stream, theirs:
+                pid = self.launcher.launch(theirs.fileno(), stream.fileno())
+            channel = Channel(ours)
+            process = RankProcess(place, pid, channel, log, armed, order.record, self.push, self.order)
+            self.ranks[place.rank] = self.by_pid[pid] = process
+            channel.send(RankOrder(self.settings, order, place))
+            if self.settings.gate:
+                handler = self._gate_opener(process)
+            else:
+                handler = self._reporter(process)
+            self.selector.register(channel, selectors.EVENT_READ, handler)
+
+    def do_rendezvous(self, arguments: Any) -> None:
+        """Tell this node's ranks (other than rank 0) where the process group meets."""
+        place = msgspec.convert(arguments, Rendezvous)
+        for process in self.ranks.values():
+            if process.rank != 0 and process.status is None:
+                process.tell(place)
+
+    def do_look(self, arguments: Any) -> Any:
+        """One look for rest: None while anything moves, else a value that is equal at the next look if nothing moved between."""
+        for _ in range(1000):
+            if not self._turn(0):
+                break
+        seen = self._look()
+        return None if seen is None else [seen, sum(process.operations for process in self.ranks.values())]
+
+    def do_rest(self, arguments: Any) -> bool:
+        """Whether the ranks of this node, being all of the attempt, are at rest."""
+        first = self.do_look(None)
+        return first is not None and first == self.do_look(None)
+
+    def _look(self) -> Look | None:
+        processes = []
+        for process in self.ranks.values():
+            held = process.held_threads()
+            processes.extend((pid, held) for pid in process.tree())
+        return look(processes, self.counters)
+
+    def do_freeze(self, arguments: Any) -> None:
+        """From now on no operation lands: gates stay unserved until the ranks are killed."""
+        self.frozen = True
+        for process in self.ranks.values():
+            if process.gate is not None:
+                self._unregister(process.gate)
+
+    def do_kill(self, arguments: Any) -> None:
+        """SIGKILL some ranks, or all (None), and everything that they started."""
+        ranks, by = msgspec.convert(arguments, tuple[list[int] | None, Cause])
+        for process in list(self.ranks.values()):
+            if ranks is None or process.rank in ranks:
+                process.kill(by)
+
+    def do_terminate(self, arguments: Any) -> None:
+        """SIGTERM some ranks."""
+        for process in self.ranks.values():
+            if process.rank in arguments and process.status is None:
+                process.by = "fault"
+                os.kill(process.pid, signal.SIGTERM)
+
+    def do_resume(self, arguments: Any) -> None:
+        """Let go what the fault of this index held (-1: the ladder)."""
+        for process in self.ranks.values():
+            process.resume(arguments)
+
+    def do_reset(self, arguments: Any) -> None:
+        """Empty these marked storage directories before a trial."""
+        for path in arguments:
+            storage.empty(Path(path))
+
+    def do_drop(self, arguments: Any) -> int:
+        """Empty one marked storage directory as a fault; returns how many files it held."""
+        return storage.empty(Path(arguments))
+
+    def do_lose(self, arguments: Any) -> int:
+        """Die as a machine dies: every process by SIGKILL, then this node's storage; the runner ends this process next."""
+        self._end_attempt("fault")
+        self.launcher.close()
+        return storage.empty(Path(arguments))
+
+    def do_records(self, arguments: Any) -> Any:
+        """What the gates recorded in this attempt, rank by rank."""
+        return [process.records for _, process in sorted(self.ranks.items())]
+
+    def do_counts(self, arguments: Any) -> dict[int, int]:
+        """Operations performed by each rank of this node."""
+        return {rank: process.operations for rank, process in sorted(self.ranks.items())}
+
+    def do_facts(self, arguments: Any) -> Any:
+        """What the target says of itself, and the modules that its ranks import."""
+        return [self.launcher.facts, self.launcher.modules]
+
+    def do_stop(self, arguments: Any) -> None:
+        """End this process and all that it started."""
+        self.stopping = True
+
+    # The ranks' side
+
+    def _gate_opener(self, process: RankProcess) -> Any:
+        def opened() -> None:
+            if process.open_gate(self.nonces) and process.gate is not None:
+                self.selector.modify(process.channel, selectors.EVENT_READ, self._reporter(process))
+                if not self.frozen:
+                    self.selector.register(process.gate, selectors.EVENT_READ, lambda: self._serve_gate(process))
+            else:
+                self._unregister(process.channel)
+
+        return opened
+
+    def _serve_gate(self, process: RankProcess) -> None:
+        if not process.serve_gate() and process.gate is not None:
+            self._unregister(process.gate)
+
+    def _reporter(self, process: RankProcess) -> Any:
+        def reported() -> None:
+            reports = process.readable()
+            if reports is None:
+                self._unregister(process.channel)
+                return
+            for report in reports:
+                if isinstance(report, Rendezvous):
+                    self.do_rendezvous(msgspec.to_builtins(report))
+                self.push(report)
+                process.go_on()
+
+        return reported
+
+    def _unregister(self, source: Any) -> None:
+        try:
+            self.selector.unregister(source)
+        except KeyError:
+            pass  # it was unregistered before
+
+    def _serve_fork_server(self) -> None:
+        exits = self.launcher.exits()
+        if exits is None:
+            self._unregister(self.launcher.channel)
+            self.push(Trouble("the fork server of this node has died"))
+            return
+        for pid, status in exits:
+            self._exited(pid, status)
+
+    def _reap(self, wakeup: int) -> None:
+        os.read(wakeup, 4096)
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            self._exited(pid, status)
+
+    def _exited(self, pid: int, status: int) -> None:
+        process = self.by_pid.get(pid)
+        if process is None or process.status is not None:
+            return
+        process.status = status
+        untraced: tuple[str, ...] = ()
+        if process.gate is not None:
+            self._unregister(process.gate)
+            untraced = tuple(process.gate.untraced)
+        self._unregister(process.channel)
+        process.close()
+        tail = process.stderr_tail()
+        self.push(Exited(process.rank, status, process.by, tail, process.operations, untraced))
+
+    def _end_attempt(self, by: Cause = "harness") -> None:
+        for process in self.ranks.values():
+            process.kill(by)
+        while any(process.status is None for process in self.ranks.values()) and not self.launcher.dead:
+            self._turn(1.0)
+        self.ranks.clear()
+        self.by_pid.clear()
+        self.frozen = False
+
+
+def main() -> None:
+    """Start, say whether that worked, and serve."""
+    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    os.setsid()
+    adopt_orphans()
+    settings = msgspec.msgpack.decode(channel.receive(), type=NodeSettings)
+    sys.path[:0] = [entry for entry in settings.import_path if entry not in sys.path]
+    try:
+        node = Node(channel, settings)
+    except (ChaosckptError, OSError) as error:
+        code = error.exit_code if isinstance(error, ChaosckptError) else HarnessError.exit_code
+        channel.send(Reply(0, code, error=str(error)))
+        return
+    channel.send(Reply(0, [node.launcher.facts, node.launcher.modules]))
+    node.run()
+
+
+if __name__ == "__main__":
+    main()

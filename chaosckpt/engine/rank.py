@@ -1,0 +1,231 @@
+"""A rank: one process of the training job under test, from its order to its exit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import traceback
+from datetime import timedelta
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+
+from chaosckpt.engine.channel import Channel
+from chaosckpt.engine.messages import Mark, RankOrder, Rendezvous, Report
+from chaosckpt.model.journal import Acknowledged, Finished, Raised, Recovered, RecoveryStarted, SaveStarted
+from chaosckpt.plugins import load_target
+from chaosckpt.targets.api import Chosen, Context, Done, Intent, Pending, Target
+from chaosckpt.workload.digest import digest
+from chaosckpt.workload.loop import Job, build, train_step
+
+MESSAGE_BYTES = 4000
+SIGTERM_EXIT_CODE = 128 + signal.SIGTERM
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived: unwind, close the target, leave."""
+
+
+class Life:
+    """What a rank does between its order and its exit, reporting as it goes."""
+
+    def __init__(self, order: RankOrder, channel: Channel) -> None:
+        self.order = order
+        self.attempt = order.attempt.attempt
+        self.rank = order.place.rank
+        self.channel = channel
+        self.where = "start"
+        self.step: int | None = None
+        self.outstanding: list[tuple[int, Pending]] = []
+
+    def report(self, report: Report) -> None:
+        """Tell the node, and go on only when it has taken note: a report and a fault can't overtake one another."""
+        self.channel.send(report)
+        if self.channel.connection.recv(1) != b"k":
+            os._exit(1)
+
+    def live(self) -> None:
+        """Join the process group, recover, train, save, close. Raises what the target or the training raises."""
+        self.join()
+        job = build(self.order.settings.workload, self.rank, self.order.attempt.world_size, self.attempt)
+        target = self.make_target()
+        self.recover(job, target)
+        if self.order.attempt.recover_only:
+            return
+        self.train(job, target)
+        self.where, self.step = "wait", job.state.step
+        while self.outstanding:
+            self.acknowledge_oldest()
+        self.where = "close"
+        target.close()
+        self.report(Finished(attempt=self.attempt, rank=self.rank, step=job.state.step, digest=digest(job.state)))
+
+    def join(self) -> None:
+        """Build the process group over TCP: rank 0 serves the store at its node's address and reports the port."""
+        import torch.distributed as dist
+
+        attempt = self.order.attempt
+        if attempt.world_size == 1 and self.order.settings.workload.strategy == "ddp":
+            return
+        timeout = timedelta(seconds=attempt.collective_timeout_seconds)
+        if self.rank == 0:
+            store = dist.TCPStore(attempt.address, 0, is_master=True, wait_for_workers=False, timeout=timeout)
+            self.report(Rendezvous(attempt.address, store.port))
+        else:
+            place = msgspec.msgpack.decode(self.channel.receive(), type=Rendezvous)
+            store = dist.TCPStore(place.host, place.port, is_master=False, wait_for_workers=False, timeout=timeout)
+        dist.init_process_group("gloo", store=store, rank=self.rank, world_size=attempt.world_size, timeout=timeout)
+
+    def make_target(self) -> Target:
+        """The target of this rank."""
+        attempt, place = self.order.attempt, self.order.place
+        context = Context(
+            rank=self.rank,
+            world_size=attempt.world_size,
+            node=place.node,
+            local_rank=place.local_rank,
+            ranks_on_node=sum(1 for other in attempt.places if other.node == place.node),
+            shared=Path(place.tiers["shared"]),
+            local=Path(place.tiers["local"]),
+            attempt=self.attempt + 1,
+            options=self.order.settings.options,
+            mark=lambda stage: self.report(Mark(self.rank, stage)),
+        )
+        return load_target(self.order.settings.target)(context)
+
+    def recover(self, job: Job, target: Target) -> None:
+        """Let the target recover, then report the step that it names beside what the live objects hold."""
+        self.where = "recover"
+        self.report(RecoveryStarted(attempt=self.attempt, rank=self.rank))
+        answer = target.recover(job.state, Intent(self.order.attempt.intent))
+        chosen = answer.step if isinstance(answer, Chosen) else None
+        self.report(Recovered(attempt=self.attempt, rank=self.rank, chosen=chosen, digest=digest(job.state)))
+
+    def train(self, job: Job, target: Target) -> None:
+        """Train to the last step, saving on the way. A save is awaited at once when it is done, else before the next one."""
+        settings, state = self.order.settings.workload, job.state
+        while state.step < settings.steps:
+            self.where, self.step = "train", state.step + 1
+            train_step(job)
+            if state.step % settings.save_every == 0 or state.step == settings.steps:
+                self.save(job, target)
+                if state.step == self.order.attempt.stop_after:
+                    return
+
+    def save(self, job: Job, target: Target) -> None:
+        """Start one save and, if it is done already, report its acknowledgement."""
+        state = job.state
+        self.where = "wait"
+        while self.outstanding:
+            self.acknowledge_oldest()
+        self.where, self.step = "save", state.step
+        self.report(SaveStarted(attempt=self.attempt, rank=self.rank, step=state.step, digest=digest(state)))
+        pending = target.save(state, state.step)
+        self.outstanding.append((state.step, pending))
+        if isinstance(pending, Done):
+            self.acknowledge_oldest()
+
+    def acknowledge_oldest(self) -> None:
+        """Await the oldest outstanding save and report its level; a slower tier is awaited in its turn."""
+        step, pending = self.outstanding.pop(0)
+        ack = pending.wait()
+        self.report(Acknowledged(attempt=self.attempt, rank=self.rank, step=step, level=ack.level))
+        if ack.then is not None:
+            self.outstanding.append((step, ack.then))
+
+    def raised(self, error: BaseException) -> None:
+        """Report the exception that ended this life."""
+        message = str(error)[:MESSAGE_BYTES]
+        kind = type(error).__name__
+        self.report(
+            Raised(attempt=self.attempt, rank=self.rank, where=self.where, step=self.step, error_type=kind, message=message)
+        )
+
+
+def _on_sigterm(number: int, frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Terminated
+
+
+def run(connection: socket.socket) -> None:
+    """The whole process of a rank, given its end of the channel to its node. Never returns."""
+    channel = Channel(connection)
+    try:
+        order = msgspec.msgpack.decode(channel.receive(), type=RankOrder)
+        os.environ["GLOO_SOCKET_IFNAME"] = interface_of(order.attempt.address)
+        if order.settings.gate:
+            _pass_gate(connection)
+        signal.signal(signal.SIGTERM, _on_sigterm)
+        code = _guarded(Life(order, channel))
+    except (EOFError, ConnectionError, BrokenPipeError):
+        code = 1  # the node is gone, and this rank goes with it
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _pass_gate(connection: socket.socket) -> None:
+    """Install the filter, hand its listener to the node and wait until the node serves it."""
+    from chaosckpt.engine.gate.install import install
+
+    installed = install()
+    payload = msgspec.msgpack.encode((installed.base, installed.limit))
+    socket.send_fds(connection, [payload], [installed.listener])
+    os.close(installed.listener)
+    if connection.recv(1) != b"g":
+        os._exit(1)
+
+
+def _guarded(life: Life) -> int:
+    """Live; returns the exit code. An exception is reported and printed, as an unguarded script would print it."""
+    try:
+        life.live()
+        return 0
+    except Terminated as error:
+        life.raised(error)
+        return SIGTERM_EXIT_CODE
+    except SystemExit as error:
+        life.raised(error)
+        return error.code if isinstance(error.code, int) else 0 if error.code is None else 1
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the code under test may raise anything; it is the subject here
+        traceback.print_exc()
+        life.raised(error)
+        return 1
+
+
+def rehearse(order: RankOrder, connection: socket.socket) -> None:
+    """Live once without a gate, so that all that a rank imports is imported."""
+    os.environ["GLOO_SOCKET_IFNAME"] = interface_of(order.attempt.address)
+    import torch.distributed as dist
+
+    life = Life(order, Channel(connection))
+    if order.settings.workload.strategy == "ddp":  # a lone rank needs no group, but those of a larger world will
+        store = dist.TCPStore(order.attempt.address, 0, is_master=True, wait_for_workers=False)
+        dist.init_process_group("gloo", store=store, rank=0, world_size=1)
+        dist.barrier()
+        dist.all_gather_object([None], None)
+        from torch.nn.parallel import DistributedDataParallel  # noqa: F401 - imported for its warmth
+    life.live()
+
+
+def interface_of(address: str) -> str:
+    """The name of the network interface that has this IPv4 address, for gloo. Raises OSError when none has."""
+    import fcntl
+    import struct
+
+    siocgifaddr = 0x8915
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            request = struct.pack("256s", name.encode()[:15])
+            try:
+                answer = fcntl.ioctl(probe.fileno(), siocgifaddr, request)
+            except OSError:
+                continue
+            if socket.inet_ntoa(answer[20:24]) == address:
+                return name
+    raise OSError(f"no network interface has the address {address}")
+
+

@@ -1,0 +1,185 @@
+"""One rank's process as its node sees it: channel, gate, phase, log and end."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from chaosckpt.engine.armed import ArmedFaults, Strike
+from chaosckpt.engine.channel import Channel
+from chaosckpt.engine.gate.supervisor import Gate, Root
+from chaosckpt.engine.labels import Phase
+from chaosckpt.engine.lineage import kill_trees
+from chaosckpt.engine.messages import Held, Labelled, Place, Push, Rendezvous, Report, Struck
+from chaosckpt.engine.rest import descendants
+from chaosckpt.model.decision import Decision, Errno, Hold, Short
+from chaosckpt.model.operation import Operation
+
+TAIL_BYTES = 2000
+_REPORTS: msgspec.msgpack.Decoder[Report] = msgspec.msgpack.Decoder(Report)
+Cause = Literal["self", "fault", "harness"]
+
+
+class RankProcess:
+    """A live or ended rank. The node's loop calls `readable` and `serve_gate` when its descriptors are."""
+
+    def __init__(
+        self, place: Place, pid: int, channel: Channel, log: Path, armed: ArmedFaults, record: str, push: Callable[[Push], None],
+        order: Iterator[int],
+    ) -> None:
+        self.place = place
+        self.rank = place.rank
+        self.pid = pid
+        self.channel = channel
+        self.log = log
+        self.gate: Gate | None = None
+        self.phase = Phase()
+        self.by: Cause = "self"
+        self.status: int | None = None
+        self.operations = 0
+        self.records: list[Labelled] = []
+        self._armed = armed
+        self._record = record
+        self._push = push
+        self._order = order
+        self._strikes: dict[int, Strike] = {}
+        self._announced: set[int] = set()
+
+    def open_gate(self, nonces: Sequence[re.Pattern[str]]) -> bool:
+        """Take over the listener that the rank hands out first of all. False when it died before."""
+        try:
+            payload, descriptors, _, _ = socket.recv_fds(self.channel.connection, 64, 1)
+        except ConnectionResetError:
+            return False
+        if not descriptors:
+            return False
+        base, limit = msgspec.msgpack.decode(payload, type=tuple[int, int])
+        self.gate = Gate(
+            descriptors[0],
+            base=base,
+            limit=limit,
+            rank=self.rank,
+            roots=[Root(tier, path) for tier, path in sorted(self.place.tiers.items())],
+            decide=self._decide,
+            observe=self._observe,
+            keep_data=self._record == "data",
+            decode=lambda path: _decode(path, nonces),
+        )
+        return self._answer(b"g")
+
+    def readable(self) -> list[Report] | None:
+        """The reports that arrived; None at the end of the channel. Each must be acknowledged by `go_on`."""
+        payloads = self.channel.feed()
+        if payloads is None:
+            return None
+        reports = [_REPORTS.decode(payload) for payload in payloads]
+        for report in reports:
+            self.phase.report(report)
+        return reports
+
+    def go_on(self) -> None:
+        """Let the rank go on after a report."""
+        self._answer(b"k")
+
+    def tell(self, rendezvous: Rendezvous) -> None:
+        """Tell the rank where the process group meets."""
+        try:
+            self.channel.send(rendezvous)
+        except OSError:
+            pass  # it died meanwhile; its exit is reported by itself
+
+    def _answer(self, byte: bytes) -> bool:
+        try:
+            self.channel.connection.sendall(byte)
+        except OSError:
+            return False  # it died meanwhile; its exit is reported by itself
+        return True
+
+    def serve_gate(self) -> bool:
+        """Handle one notification, and announce what is held by it. False when the gate is gone."""
+        if self.gate is None:
+            return False
+        alive = self.gate.serve()
+        for held in self.gate.holds:
+            sequence = held.operation.sequence
+            if sequence not in self._announced:
+                self._announced.add(sequence)
+                strike = self._strikes[sequence]
+                self._push(Held(strike.fault, strike.trigger, _without_data(held.operation), self.phase.label))
+        return alive
+
+    def resume(self, fault: int) -> None:
+        """Perform and answer what this fault held; the rank goes on."""
+        if self.gate is None:
+            return
+        for held in list(self.gate.holds):
+            if self._strikes[held.operation.sequence].fault == fault:
+                self.gate.resume(held)
+
+    def _decide(self, operation: Operation) -> Decision:
+        self.phase.see(operation)
+        strike = self._armed.strike(operation)
+        if strike is None:
+            return None
+        decision = strike.decision
+        if isinstance(decision, Hold):
+            self._strikes[operation.sequence] = strike
+        elif isinstance(decision, Errno):
+            name = os.strerror(decision.number)
+            self._push(Struck(strike.fault, _without_data(operation), self.phase.label, name, strike.first))
+        elif isinstance(decision, Short):
+            words = f"only {decision.length} of {operation.length} bytes written"
+            self._push(Struck(strike.fault, _without_data(operation), self.phase.label, words, strike.first))
+        return decision
+
+    def _observe(self, operation: Operation) -> None:
+        self.operations += 1
+        if self._record != "nothing":
+            phase = self.phase
+            self.records.append(Labelled(operation, next(self._order), phase.name, phase.step, phase.stage))
+
+    def tree(self) -> list[int]:
+        """This process and its descendants."""
+        return descendants(self.pid) if self.status is None else []
+
+    def held_threads(self) -> set[int]:
+        return set(self.gate.held_threads()) if self.gate is not None else set()
+
+    def kill(self, by: Cause) -> None:
+        """SIGKILL the whole tree."""
+        if self.status is None:
+            if self.by == "self":
+                self.by = by
+            kill_trees([self.pid])
+
+    def close(self) -> None:
+        """Free what belongs to an ended rank."""
+        if self.gate is not None:
+            self.gate.close()
+            self.gate = None
+        self.channel.close()
+
+    def stderr_tail(self) -> str:
+        try:
+            with open(self.log, "rb") as stream:
+                stream.seek(0, os.SEEK_END)
+                stream.seek(max(0, stream.tell() - TAIL_BYTES))
+                return stream.read().decode(errors="replace")
+        except OSError:
+            return ""
+
+
+def _without_data(operation: Operation) -> Operation:
+    return msgspec.structs.replace(operation, data=None) if operation.data is not None else operation
+
+
+def _decode(path: str, nonces: Sequence[re.Pattern[str]]) -> str:
+    for nonce in nonces:
+        path = nonce.sub("*", path)
+    return path

@@ -1,0 +1,117 @@
+"""One trial: a schedule executed, attempt by attempt, into a journal. Plain Python over nodes; it needs no Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from chaosckpt.engine.arena import Arena
+from chaosckpt.engine.attempt import AttemptRun, Record
+from chaosckpt.engine.deadlines import Deadlines
+from chaosckpt.engine.messages import AttemptOrder
+from chaosckpt.errors import HarnessError
+from chaosckpt.model import journal as j
+from chaosckpt.model.fault import Fault
+from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.schedule import AttemptPlan, Schedule, to_builtins
+from chaosckpt.model.topology import Topology
+
+
+def run_trial(
+    scenario: Scenario,
+    schedule: Schedule,
+    arena: Arena,
+    *,
+    trial: str,
+    deadlines: Deadlines,
+    write: Callable[[j.AnyEvent], None] = lambda event: None,
+) -> j.Journal:
+    """Run every attempt of the schedule, then a closing one without faults, on emptied storage.
+
+    `write` receives each event as it happens. Harness trouble ends the trial and stands in the journal (HarnessTrouble);
+    it is raised as well, so that the caller can replace what broke.
+    """
+    events: list[j.AnyEvent] = []
+
+    def record(event: j.AnyEvent) -> None:
+        events.append(event)
+        write(event)
+
+    record(
+        j.TrialStarted(
+            trial=trial,
+            schedule=to_builtins(schedule),
+            guarantees=guarantees(scenario, arena),
+            scenario=scenario.name,
+            total_steps=scenario.workload.steps,
+            fresh_start=scenario.run.fresh_start,
+        )
+    )
+    try:
+        arena.reset()
+        _attempts(scenario, schedule, arena, deadlines, record, events)
+    except HarnessError as error:
+        record(j.HarnessTrouble(what=str(error)))
+        record(j.TrialEnded())
+        raise
+    record(j.TrialEnded())
+    return j.Journal(tuple(events))
+
+
+def guarantees(scenario: Scenario, arena: Arena) -> tuple[Guarantee, ...]:
+    """What the target is held to: the scenario's word, else its own."""
+    if scenario.target.guarantees is not None:
+        return scenario.target.guarantees
+    return arena.nodes[0].facts.guarantees  # type: ignore[return-value]
+
+
+def _attempts(
+    scenario: Scenario, schedule: Schedule, arena: Arena, deadlines: Deadlines, record: Record, events: list[j.AnyEvent]
+) -> None:
+    first = scenario.topology.topologies[0]
+    plans = (*schedule.attempts, AttemptPlan())
+    previous = first
+    for number, (plan, topology) in enumerate(zip(plans, schedule.topologies(first), strict=True)):
+        resumes = something_acknowledged(events)
+        order = AttemptOrder(
+            attempt=number,
+            intent="resume" if resumes else "start",
+            world_size=topology.world_size,
+            places=(),
+            faults=tuple(fault.to_builtins() for fault in plan.faults),
+            collective_timeout_seconds=deadlines.collective_seconds,
+        )
+        groups = scenario.topology.groups
+        run = AttemptRun(arena, order, topology, plan.faults, record, deadlines, groups)
+        _prepare(run, plan.faults, number, previous, record)
+        closing = number == len(plans) - 1
+        record(
+            j.AttemptStarted(
+                attempt=number, ranks=topology.ranks, intent=order.intent, closing=closing, launch=scenario.run.launch
+            )
+        )
+        run.run()
+        arena.heal()
+        previous = topology
+
+
+def something_acknowledged(events: Sequence[j.AnyEvent]) -> bool:
+    """Whether some save was acknowledged by every rank of its attempt, so that the next launch must resume."""
+    worlds = {event.attempt: sum(event.ranks) for event in events if isinstance(event, j.AttemptStarted)}
+    ranks: dict[tuple[int, int], set[int]] = {}
+    for event in events:
+        if isinstance(event, j.Acknowledged):
+            ranks.setdefault((event.attempt, event.step), set()).add(event.rank)
+    return any(len(found) == worlds[attempt] for (attempt, _), found in ranks.items())
+
+
+def _prepare(run: AttemptRun, faults: tuple[Fault, ...], attempt: int, current: Topology, record: Record) -> None:
+    """Strike what strikes between two attempts, with its evidence."""
+    for index, fault in enumerate(faults):
+        changed = fault.topology(current)
+        evidence: Any = f"{current} became {changed}" if changed != current else fault.prepare(run)
+        current = changed
+        if evidence is not None:
+            run.landed.add(index)
+            record(j.FaultLanded(attempt=attempt, fault=index, kind=fault.kind, evidence=evidence))

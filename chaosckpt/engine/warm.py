@@ -1,0 +1,119 @@
+"""Warming up: what a rank will import is imported once, in the parent, found out by letting a child live a whole life first."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import socket
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+from chaosckpt.engine import rank
+from chaosckpt.engine.channel import Channel, pair
+from chaosckpt.engine.fork_server import Ready, Refused
+from chaosckpt.engine.messages import AttemptOrder, NodeSettings, Place, RankOrder, TargetFacts
+from chaosckpt.errors import ChaosckptError, UsageError
+from chaosckpt.plugins import load_target
+
+
+def up(settings: NodeSettings) -> Ready | Refused:
+    """Load the target, import what its ranks import. The process must end up with one thread for ranks to be forked from it."""
+    try:
+        facts = target_facts(settings)
+    except ChaosckptError as error:
+        return Refused(str(error), isinstance(error, UsageError))
+    import torch
+
+    torch.set_num_threads(1)
+    modules = settings.modules
+    if settings.launch == "fork":
+        modules = modules or _rehearse(settings)
+        import_all(modules)
+    return Ready(facts, modules, len(os.listdir("/proc/self/task")))
+
+
+def target_facts(settings: NodeSettings) -> TargetFacts:
+    """What the target claims. Raises UsageError when it can't save the workload's strategy."""
+    target = load_target(settings.target)
+    if settings.workload.strategy not in target.strategies:
+        known = ", ".join(sorted(target.strategies))
+        raise UsageError(
+            f"target {settings.target} can't save a {settings.workload.strategy} model (it knows: {known}); change workload.strategy"
+        )
+    return TargetFacts(
+        name=target.name or target.__name__,
+        guarantees=tuple(sorted(target.guarantees)),
+        nonces=tuple(target.nonces),
+        strategies=tuple(sorted(target.strategies)),
+    )
+
+
+def import_all(modules: tuple[str, ...]) -> None:
+    """Import these modules, in order; one that can't be imported by name alone was made by another, and is left out."""
+    for name in modules:
+        if name in sys.modules:
+            continue
+        try:
+            importlib.import_module(name)
+        except Exception:  # noqa: BLE001 - whatever a foreign module raises, a rank will meet it again, in its own life
+            continue
+
+
+def _rehearse(settings: NodeSettings) -> tuple[str, ...]:
+    """Live a rank's life twice, from the start and resumed, each time in a child; returns the modules that they had imported."""
+    directory = Path(tempfile.mkdtemp(prefix="chaosckpt-rehearsal-"))
+    found: list[str] = []
+    try:
+        tiers = {}
+        for tier in ("shared", "local"):
+            (directory / tier).mkdir()
+            tiers[tier] = str(directory / tier)
+        for attempt, intent in enumerate(("start", "resume")):
+            order = AttemptOrder(attempt=attempt, intent=intent, world_size=1, places=(Place(0, 0, 0, tiers),))  # type: ignore[arg-type]
+            modules = _live_in_child(RankOrder(settings, order, order.places[0]))
+            import_all(modules)
+            found += [name for name in modules if name not in found]
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    return tuple(found)
+
+
+def _live_in_child(order: RankOrder) -> tuple[str, ...]:
+    ours, theirs = pair()
+    listing_read, listing_write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            ours.close()
+            os.close(listing_read)
+            silence = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(silence, 1)
+            os.dup2(silence, 2)
+            rank.rehearse(order, theirs)
+        except BaseException:  # noqa: BLE001 - a rehearsal that fails only leaves ranks less warm
+            traceback.print_exc()
+        with os.fdopen(listing_write, "w") as stream:
+            stream.write("\n".join(sys.modules))
+        os._exit(0)
+    theirs.close()
+    os.close(listing_write)
+    _answer(ours)
+    with os.fdopen(listing_read) as stream:
+        names = stream.read().split("\n")
+    os.waitpid(pid, 0)
+    return tuple(name for name in names if name and name != "__main__")
+
+
+def _answer(connection: socket.socket) -> None:
+    """Let the child's reports pass, as a node would."""
+    channel = Channel(connection)
+    while (payloads := channel.feed()) is not None:
+        for _ in payloads:
+            try:
+                connection.sendall(b"k")
+            except OSError:
+                continue  # its last report may come as it goes
+    channel.close()
