@@ -1,0 +1,59 @@
+"""The journals of a run, read back trial by trial, whatever was cut off while it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from chaosckpt.model.journal import AnyEvent, Journal, TrialEnded, TrialStarted
+
+DIRECTORY = "journals"
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line of a journal file: which trial, and what happened."""
+
+    trial: str
+    event: AnyEvent
+
+
+class Numbered(NamedTuple):
+    """A trial's journal, and where each of its events stands, as `file:line`."""
+
+    journal: Journal
+    places: tuple[str, ...]
+
+
+_DECODER = msgspec.json.Decoder(Line)
+
+
+def read(run: Path) -> Iterator[Numbered]:
+    """Every complete trial of a run, file by file, in the order in which they ended.
+
+    A trial that was begun again (after trouble of the harness, or in a resumed campaign) appears once for each end. Trials without
+    an end, and lines that were torn when the harness was killed, are left out.
+    """
+    for path in sorted((run / DIRECTORY).glob("*.jsonl")):
+        yield from _read_file(path)
+
+
+def _read_file(path: Path) -> Iterator[Numbered]:
+    events: dict[str, list[AnyEvent]] = {}
+    places: dict[str, list[str]] = {}
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, 1):
+            try:
+                line = _DECODER.decode(raw)
+            except msgspec.MsgspecError:
+                continue
+            if isinstance(line.event, TrialStarted):
+                events[line.trial], places[line.trial] = [], []
+            if line.trial not in events:
+                continue
+            events[line.trial].append(line.event)
+            places[line.trial].append(f"{DIRECTORY}/{path.name}:{number}")
+            if isinstance(line.event, TrialEnded):
+                yield Numbered(Journal(tuple(events.pop(line.trial))), tuple(places.pop(line.trial)))

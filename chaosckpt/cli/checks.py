@@ -1,0 +1,161 @@
+"""What chaosckpt needs from a machine, each thing checked by trying it, with the way to get what is missing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from chaosckpt.cli.gate_probe import Probe
+
+State = Literal["ok", "limited", "missing"]
+DESCRIPTORS = 4096
+SPACE_MB = 1024
+SHARED_MEMORY_MB = 128
+PATIENCE_SECONDS = 120
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing: what was found, and what to do where it isn't all there. limited: works with less. missing: does not work."""
+
+    name: str
+    state: State
+    found: str
+    remedy: str = ""
+
+
+def run() -> tuple[Check, ...]:
+    """Check everything; takes some seconds, because torch and Ray are really imported."""
+    checks: tuple[Callable[[], Check], ...] = (python, kernel, gate, ptrace, descriptors, shared_memory, temporary_space, torch, ray)
+    return tuple(check() for check in checks)
+
+
+def python() -> Check:
+    """The interpreter."""
+    return Check(name="python", state="ok", found=platform.python_version())
+
+
+def kernel() -> Check:
+    """The kernel's release: the gate needs 5.14, and 5.19 for all of it."""
+    release = platform.release()
+    if platform.system() != "Linux":
+        return Check(name="kernel", state="missing", found=platform.system(), remedy="run it on Linux 5.14 or newer")
+    number = tuple(int(part) for part in release.split("-")[0].split(".")[:2] if part.isdecimal())
+    if number >= (5, 19):
+        return Check(name="kernel", state="ok", found=release)
+    if number >= (5, 14):
+        remedy = "works; from 5.19 on a call interrupted by a signal needs no memory of its result"
+        return Check(name="kernel", state="limited", found=release, remedy=remedy)
+    remedy = 'use 5.19 or newer (5.14 at least); until then gate = "none" kills at stage boundaries only'
+    return Check(name="kernel", state="missing", found=release, remedy=remedy)
+
+
+def gate() -> Check:
+    """Faults at exact operations: seccomp user notification, tried in a child process."""
+    name = "gate"
+    done = _python("-m", "chaosckpt.cli.gate_probe")
+    try:
+        found = msgspec.json.decode(done.stdout, type=Probe)
+    except msgspec.MsgspecError:
+        lines = done.stderr.strip().splitlines()
+        found = Probe(works=False, problem=lines[-1] if lines else f"the probe ended with {done.returncode}")
+    if not found.works:
+        remedy = (
+            "allow seccomp and process_vm_readv in the sandbox (Docker: the default profile does; Kubernetes: "
+            'seccompProfile RuntimeDefault), and leave other supervisors out; until then gate = "none" kills at stage boundaries only'
+        )
+        return Check(name=name, state="missing", found=found.problem, remedy=remedy)
+    described = f"seccomp user notification works, {found.tracked_descriptors} tracked files a rank"
+    if not found.wait_killable:
+        return Check(name=name, state="limited", found=described, remedy="Linux 5.19 brings WAIT_KILLABLE_RECV")
+    return Check(name=name, state="ok", found=described)
+
+
+def ptrace() -> Check:
+    """Yama's scope: a supervisor reads the memory of its descendants, which scopes 0 and 1 allow."""
+    path = Path("/proc/sys/kernel/yama/ptrace_scope")
+    try:
+        scope = path.read_text().strip()
+    except OSError:
+        return Check(name="ptrace", state="ok", found="no Yama, so the kernel's own rules hold")
+    if scope in ("0", "1"):
+        return Check(name="ptrace", state="ok", found=f"Yama scope {scope}")
+    return Check(name="ptrace", state="missing", found=f"Yama scope {scope}", remedy="sysctl kernel.yama.ptrace_scope=1, by root")
+
+
+def descriptors() -> Check:
+    """The hard limit of open files: tracked files get high numbers below it."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    shown = "unlimited" if hard == resource.RLIM_INFINITY else str(hard)
+    if hard == resource.RLIM_INFINITY or hard >= DESCRIPTORS:
+        return Check(name="open files", state="ok", found=f"hard limit {shown}")
+    remedy = f"raise it to {DESCRIPTORS} (ulimit -Hn, or LimitNOFILE of the service)"
+    return Check(name="open files", state="limited", found=f"hard limit {shown}", remedy=remedy)
+
+
+def shared_memory() -> Check:
+    """Room in /dev/shm, where Ray keeps its objects."""
+    return _space("shared memory", Path("/dev/shm"), SHARED_MEMORY_MB, "give the container more of it (Docker: --shm-size=1g)")
+
+
+def temporary_space() -> Check:
+    """Room where storage tiers live by default."""
+    return _space("temporary space", Path(tempfile.gettempdir()), SPACE_MB, "make room, or point TMPDIR elsewhere")
+
+
+def _space(name: str, path: Path, wanted_mb: int, remedy: str) -> Check:
+    try:
+        free_mb = shutil.disk_usage(path).free >> 20
+    except OSError as error:
+        return Check(name=name, state="missing", found=f"{path}: {error.strerror}", remedy=remedy)
+    if not os.access(path, os.W_OK):
+        return Check(name=name, state="missing", found=f"{path} is not writable", remedy=remedy)
+    state: State = "ok" if free_mb >= wanted_mb else "limited"
+    return Check(name=name, state=state, found=f"{free_mb} MB free in {path}", remedy="" if state == "ok" else remedy)
+
+
+def torch() -> Check:
+    """Torch, with the gloo backend that ranks on CPUs talk through."""
+    code = "import torch.distributed as d; print(d.is_available() and d.is_gloo_available())"
+    check = _importable("torch", code, "pip install torch; its CPU build is enough")
+    if check.state == "ok" and "True" not in check.found:
+        remedy = "install a build of torch with torch.distributed and gloo; the usual wheels have them"
+        return Check(name="torch", state="missing", found=f"{version('torch')} without gloo", remedy=remedy)
+    return check if check.state != "ok" else Check(name="torch", state="ok", found=f"{version('torch')}, gloo available")
+
+
+def ray() -> Check:
+    """Ray, which `fuzz` runs on; `reproduce` and `judge` need none."""
+    check = _importable("ray", "import ray", "pip install ray; `reproduce` and `judge` work without it")
+    return check if check.state != "ok" else Check(name="ray", state="ok", found=version("ray"))
+
+
+def _importable(package: str, code: str, remedy: str) -> Check:
+    try:
+        found = version(package)
+    except PackageNotFoundError:
+        return Check(name=package, state="missing", found="not installed", remedy=remedy)
+    done = _python("-c", code)
+    if done.returncode == 0:
+        return Check(name=package, state="ok", found=done.stdout)
+    lines = done.stderr.strip().splitlines()
+    problem = lines[-1] if lines else f"the import ended with {done.returncode}"
+    return Check(name=package, state="missing", found=f"{found} can't be imported: {problem}", remedy=remedy)
+
+
+def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *arguments]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 124, "", f"no answer within {PATIENCE_SECONDS} seconds")

@@ -1,0 +1,82 @@
+"""`chaosckpt init`: a starter scenario and a starter target, to be changed into one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from chaosckpt.errors import UsageError
+
+SCENARIO = '''\
+# What is tested. Every key is described in docs/reference/scenario.md; try it with: chaosckpt fuzz scenario.toml --trials 50
+name = "mine"
+description = "My checkpointer: two nodes with one rank each, and one rank alone"
+
+[target]
+use = "my_target.py:MyTarget"
+
+[workload]
+steps = 6
+save_every = 2
+
+[topology]
+ranks = [[1, 1], [1]]
+'''
+
+TARGET = '''\
+"""A checkpointer under test: a directory a step, and a marker file that says it is complete. It has a bug; fuzz finds it."""
+
+from __future__ import annotations
+
+import torch
+
+from chaosckpt.targets import Chosen, Done, Intent, Nothing, Pending, Target
+
+
+class MyTarget(Target):
+    """Replace the bodies of `save` and `recover` with calls of your own checkpointing code."""
+
+    def save(self, state, step: int) -> Pending:
+        directory = self.shared / f"step-{step}"
+        directory.mkdir(exist_ok=True)
+        if self.rank == 0:
+            (directory / "COMPLETE").touch()  # The bug: the marker stands before the files do.
+            torch.save(state.state_dict(), directory / "state.pt")
+        torch.save(state.rank_state_dict(), directory / f"rank-{self.rank}.pt")
+        self.barrier()
+        return Done("shared")
+
+    def recover(self, state, intent: Intent) -> Chosen | Nothing:
+        complete = sorted(int(marker.parent.name.removeprefix("step-")) for marker in self.shared.glob("step-*/COMPLETE"))
+        newest = self.broadcast(complete[-1] if complete else None)
+        if newest is None:
+            return self.nothing(intent, str(self.shared / "step-*/COMPLETE"))
+        directory = self.shared / f"step-{newest}"
+        state.load_state_dict(torch.load(directory / "state.pt", weights_only=False))
+        own = directory / f"rank-{self.rank}.pt"
+        # A rank that was added since the save has no file of its own; any rank's tells the data position.
+        state.load_rank_state_dict(torch.load(own if own.exists() else directory / "rank-0.pt", weights_only=False))
+        return Chosen(newest)
+'''
+
+FILES = {"scenario.toml": SCENARIO, "my_target.py": TARGET}
+
+
+@click.command()
+@click.argument("directory", metavar="[DIRECTORY]", default=".")
+def init(directory: str) -> None:
+    """Write a starter scenario and a starter target into DIRECTORY. Nothing that is there is overwritten."""
+    path = Path(directory)
+    taken = [name for name in FILES if (path / name).exists() or (path / name).is_symlink()]
+    if taken:
+        raise UsageError(f"{path / taken[0]} is there already and is left alone; name another directory")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        for name, content in FILES.items():
+            with (path / name).open("x", encoding="utf-8") as file:
+                file.write(content)
+            click.echo(f"wrote {path / name}")
+    except OSError as error:
+        raise UsageError(f"{path} can't be written: {error.strerror}; name another directory") from error
+    click.echo(f"try it: chaosckpt fuzz {path / 'scenario.toml'} --trials 50")

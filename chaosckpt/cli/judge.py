@@ -1,0 +1,72 @@
+"""`chaosckpt judge`: judge a run again from its stored journals, without running anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from chaosckpt import oracle
+from chaosckpt.campaign import journals, options, run_directory
+from chaosckpt.campaign.journals import Numbered
+from chaosckpt.campaign.options import parse_trial
+from chaosckpt.cli import output
+from chaosckpt.errors import UsageError
+from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.verdict import Verdict
+from chaosckpt.report.judgement import judgement_text
+
+EXAMPLES = """\b
+Examples:
+  chaosckpt judge chaosckpt-runs/001
+  chaosckpt judge chaosckpt-runs/001 --explain 1:17
+
+\b
+Exit codes: 0 all pass, 1 violations, 2 usage, 3 nothing to judge."""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("run")
+@click.option("--explain", metavar="SEED:INDEX", help="Say of one trial what recovery had to choose and what it was allowed to.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
+@click.pass_context
+def judge(context: click.Context, run: str, explain: str | None, as_json: bool) -> None:
+    """Judge every trial of RUN again from its journals; the same journal always gets the same verdict."""
+    directory = run_directory.existing(run)
+    scenario = options.load(directory).scenario
+    if explain is not None:
+        parse_trial(explain)
+        _explain(scenario, _of_trial(directory, explain), as_json)
+        return
+    verdicts = {found.journal.trial: oracle.check(scenario, found.journal) for found in journals.read(directory)}
+    if as_json:
+        output.print_json({"run": str(directory), **_counts(verdicts), "verdicts": verdicts})
+    else:
+        output.console().print(judgement_text(verdicts))
+    outcomes = {verdict.outcome for verdict in verdicts.values()}
+    context.exit(1 if "violation" in outcomes else 0 if "pass" in outcomes else 3)
+
+
+def _counts(verdicts: dict[str, Verdict]) -> dict[str, int]:
+    outcomes = [verdict.outcome for verdict in verdicts.values()]
+    names = {"passed": "pass", "violations": "violation", "inconclusive": "inconclusive"}
+    return {"trials": len(outcomes), **{name: outcomes.count(outcome) for name, outcome in names.items()}}
+
+
+def _of_trial(directory: Path, trial: str) -> Numbered:
+    """The last journal of a trial. Raises UsageError where the run has none."""
+    found = [numbered for numbered in journals.read(directory) if numbered.journal.trial == trial]
+    if not found:
+        raise UsageError(f"the run {directory} has no complete journal of trial {trial}; `chaosckpt judge {directory}` lists those it has")
+    return found[-1]
+
+
+def _explain(scenario: Scenario, found: Numbered, as_json: bool) -> None:
+    explanation = oracle.explain(scenario, found.journal)
+    verdict = oracle.check(scenario, found.journal)
+    if as_json:
+        output.print_json({"trial": found.journal.trial, "verdict": verdict, "explanation": explanation, "places": found.places})
+        return
+    click.echo(explanation)
+    click.echo(msgspec.json.encode(verdict).decode())

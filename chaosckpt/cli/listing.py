@@ -1,0 +1,116 @@
+"""`chaosckpt list`: what is there to be used, and the census of a scenario."""
+
+from __future__ import annotations
+
+import click
+from rich.table import Table
+
+from chaosckpt import plugins
+from chaosckpt.campaign import scenario
+from chaosckpt.cli import output
+from chaosckpt.model.census import Census, GoldenRun
+from chaosckpt.report.census import census_table
+
+EXAMPLES = """\b
+Examples:
+  chaosckpt list scenarios
+  chaosckpt list faults --json
+  chaosckpt list census scenarios/dcp.toml"""
+
+as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
+
+
+@click.group(name="list", epilog=EXAMPLES)
+def listing() -> None:
+    """List targets, faults, invariants, scenarios, or the census of a scenario."""
+
+
+@listing.command()
+@as_json_option
+def targets(as_json: bool) -> None:
+    """List the checkpointers that can be tested, with what they guarantee."""
+    rows = {
+        name: {"guarantees": sorted(found.guarantees), "tiers": sorted(found.tiers), "description": first_sentence(found.__doc__)}
+        for name, found in sorted(plugins.targets().items())
+    }
+    _show("targets", rows, as_json)
+
+
+@listing.command()
+@as_json_option
+def faults(as_json: bool) -> None:
+    """List the kinds of fault, with the guarantees under which a checkpoint must outlive them."""
+    rows = {
+        kind: {"ends": found.ends, "needs": sorted(found.needs), "description": first_sentence(found.__doc__)}
+        for kind, found in sorted(plugins.faults().items())
+    }
+    _show("faults", rows, as_json)
+
+
+@listing.command()
+@as_json_option
+def invariants(as_json: bool) -> None:
+    """List the properties that every trial is judged by, in the order of their precedence."""
+    rows = {name: {"holds when": found.holds} for name, found in plugins.invariants().items()}
+    _show("invariants", rows, as_json)
+
+
+@listing.command()
+@as_json_option
+def scenarios(as_json: bool) -> None:
+    """List the scenarios that come with chaosckpt."""
+    rows = {}
+    for name, path in scenario.shipped().items():
+        found = scenario.read(path)
+        topologies = " ".join(map(str, found.topology.topologies))
+        rows[name] = {"target": found.target.use, "ranks": topologies, "description": found.description}
+    _show("scenarios", rows, as_json)
+
+
+@listing.command()
+@click.argument("what", metavar="SCENARIO")
+@as_json_option
+def census(what: str, as_json: bool) -> None:
+    """Run SCENARIO without faults, and list the operations at which a fault can strike, by stage."""
+    found = scenario.find(what)
+    from chaosckpt.engine import golden  # Imported late, so that help and bad input are answered at once.
+
+    taken = golden.prepare(found)
+    if as_json:
+        output.print_json(plain(taken))
+        return
+    for run in taken.runs:
+        output.console().print(census_table(run))
+    output.console().print(f"fingerprint {taken.fingerprint}")
+
+
+def plain(census: Census) -> dict[str, object]:
+    """The census as one JSON object: each run with its points, addresses and labels."""
+    return {"fingerprint": census.fingerprint, "environment": census.environment, "runs": [_run(run) for run in census.runs]}
+
+
+def _run(run: GoldenRun) -> dict[str, object]:
+    stages: dict[str, int] = {}
+    for point in run.points:
+        stages[point.label.stage] = stages.get(point.label.stage, 0) + 1
+    points = [{**output.plain(point.address), **output.plain(point.label), "length": point.length} for point in run.points]
+    return {"topology": str(run.topology), "resumed_from": run.resumed_from, "stages": stages, "points": points}
+
+
+def first_sentence(documentation: str | None) -> str:
+    """The first sentence of a docstring, on one line."""
+    paragraph = " ".join((documentation or "").strip().split("\n\n")[0].split())
+    return paragraph.partition(". ")[0].rstrip(".") + "." if paragraph else ""
+
+
+def _show(name: str, rows: dict[str, dict[str, object]], as_json: bool) -> None:
+    if as_json:
+        output.print_json({name: rows})
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    columns = list(next(iter(rows.values()), {}))
+    for column in ("name", *columns):
+        table.add_column(column, no_wrap=column == "name")
+    for row, values in rows.items():
+        table.add_row(row, *(" ".join(value) if isinstance(value, list) else str(value) for value in values.values()))
+    output.console().print(table, soft_wrap=False)

@@ -1,0 +1,159 @@
+"""What a person reads at the end, on a terminal or in a log: the first finding leads, the counts follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.text import Text
+
+from chaosckpt.model.summary import CampaignSummary, Coverage, FindingSummary, Replay, Reproduction
+
+STAGES = ("snapshot", "persist", "commit", "retire", "discover", "load")
+_COLUMN = 14
+
+
+def summary_text(summary: CampaignSummary) -> Text:
+    """The result of a campaign, a trailing newline excluded."""
+    text = Text()
+    if summary.findings:
+        _first(text, summary.findings[0])
+        _others(text, summary.findings[1:])
+    _counts(text, summary)
+    _remarks(text, summary)
+    text.append(headline(summary), style="bold " + ("red" if summary.exit_code else "green"))
+    return text
+
+
+def headline(summary: CampaignSummary) -> str:
+    """The last line: what the campaign found, in one sentence."""
+    trials = plural(summary.trials, "trial")
+    if summary.findings:
+        found = f"{plural(len(summary.findings), 'finding')} in {trials}"
+        return f"{found}; everything about them is in {summary.run}"
+    if summary.violations:
+        return f"{plural(summary.violations, 'violation')} in {trials}, not grouped into findings yet; see {summary.run}"
+    if summary.trials == 0:
+        return f"no trial was run, so nothing is known; see {summary.run}"
+    if summary.exit_code == 3:
+        return f"no violation in {trials}, but {summary.inconclusive} inconclusive: this is no clean result; see {summary.run}"
+    ending = ", interrupted" if summary.interrupted else ""
+    return f"no violation in {trials}{ending}; the run is in {summary.run}"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 trial`, `2 trials`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def percent(part: int, whole: int) -> str:
+    """A share as whole percents; never 100 % for less than all, never 0 % for more than none."""
+    if whole == 0:
+        return "-"
+    if 0 < part < whole:
+        return f"{min(99, max(1, round(100 * part / whole)))} %"
+    return f"{100 * part // whole} %"
+
+
+def _first(text: Text, finding: FindingSummary) -> None:
+    text.append(f"VIOLATION  {finding.invariant}\n", style="bold red")
+    text.append(f"\n  {finding.sentence}\n\n")
+    _row(text, "by", finding.faults[0] if finding.faults else "no fault at all")
+    for fault in finding.faults[1:]:
+        _row(text, "then", fault)
+    _row(text, "cause", finding.root_cause)
+    _row(text, "seen in", _seen(finding))
+    _row(text, "reproduce", finding.command, style="bold")
+    text.append("\n")
+
+
+def _seen(finding: FindingSummary) -> str:
+    named = f", first {finding.trials[0]}" if finding.trials else ""
+    return f"{plural(finding.count, 'trial')}{named}; reproduced {finding.reproduced}"
+
+
+def _others(text: Text, findings: tuple[FindingSummary, ...]) -> None:
+    if not findings:
+        return
+    text.append(f"Further findings ({len(findings)})\n", style="bold")
+    for finding in findings:
+        faults = " + ".join(finding.faults) or "no fault"
+        text.append(f"  {finding.id}  {finding.root_cause}  ×{finding.count}  reproduced {finding.reproduced}  by {faults}\n")
+    text.append("\n")
+
+
+def _counts(text: Text, summary: CampaignSummary) -> None:
+    share = percent(summary.inconclusive, summary.trials)
+    _row(
+        text,
+        "trials",
+        f"{summary.trials}: {summary.passed} passed, {summary.violations} violations, "
+        f"{summary.inconclusive} inconclusive ({share}); {summary.rate_per_minute:.0f} a minute",
+    )
+    _row(text, "drawn", f"{summary.singles} single faults, {summary.multis} schedules; {summary.recovery_faults} struck a recovery")
+    _row(text, "by attempts", _tally(summary.trials_by_attempts))
+    _row(text, "by faults", _tally(summary.trials_by_faults))
+    _row(text, "by topologies", _tally(summary.trials_by_topologies))
+    _coverage(text, summary.coverage)
+    text.append("\n")
+
+
+def _coverage(text: Text, coverage: Coverage) -> None:
+    _row(text, "coverage", f"{coverage.hit} of {coverage.total} census points hit ({percent(coverage.hit, coverage.total)})")
+    known = [stage for stage in STAGES if stage in coverage.by_stage]
+    stages = known + sorted(set(coverage.by_stage) - set(known))
+    if stages:
+        parts = (f"{stage} {coverage.by_stage[stage].hit}/{coverage.by_stage[stage].total}" for stage in stages)
+        _row(text, "", ", ".join(parts))
+
+
+def _tally(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{key}: {counts[key]}" for key in sorted(counts, key=lambda key: (len(key), key))) or "-"
+
+
+def _remarks(text: Text, summary: CampaignSummary) -> None:
+    """What limits the meaning of the counts."""
+    remarks = []
+    if summary.gate == "none":
+        remarks.append("gate = none: faults struck at stage boundaries only; `chaosckpt doctor` says why")
+    if summary.interrupted:
+        remarks.append(f"interrupted; go on with: chaosckpt fuzz --resume {summary.run}")
+    if summary.harness_troubles:
+        remarks.append(f"the harness itself failed in {plural(summary.harness_troubles, 'trial')}; see {summary.run}/campaign.log")
+    ordered = sorted(summary.inconclusive_reasons.items(), key=lambda entry: (-entry[1], entry[0]))
+    remarks += [f"inconclusive ×{count}: {reason}" for reason, count in ordered[:5]]
+    for remark in remarks:
+        text.append(f"  {remark}\n", style="yellow")
+    if remarks:
+        text.append("\n")
+
+
+def _row(text: Text, name: str, value: str, style: str = "") -> None:
+    text.append(f"  {name:<{_COLUMN}}", style="dim")
+    text.append(f"{value}\n", style=style)
+
+
+def replay_line(replay: Replay, times: int) -> str:
+    """One line for one replay."""
+    result = "the same violation" if replay.same else replay.outcome
+    return f"replay {replay.number}/{times}: {result}" + (f" ({replay.sentence})" if replay.sentence and not replay.same else "")
+
+
+def reproduction_text(result: Reproduction) -> Text:
+    """The result of `reproduce`: the sentence, the faults, what differs, and how many replays showed it."""
+    text = Text()
+    sentence = result.expected or next((replay.sentence for replay in result.replays if replay.sentence), "")
+    if sentence:
+        text.append(f"  {sentence}\n\n")
+    for fault in result.faults:
+        _row(text, "fault", fault)
+    for difference in result.differences:
+        _row(text, "differs", difference, style="yellow")
+    others: dict[str, int] = {}
+    for replay in result.replays:
+        if not replay.same:
+            others[replay.outcome] = others.get(replay.outcome, 0) + 1
+    if others:
+        _row(text, "otherwise", _tally(others))
+    style = "bold red" if result.exit_code == 1 else "bold"
+    text.append(f"trial {result.trial}: reproduced {result.reproduced}/{len(result.replays)}", style=style)
+    return text
