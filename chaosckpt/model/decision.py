@@ -1,4 +1,4 @@
-"""Decisions: what the gate does with one operation other than letting it pass."""
+"""Decisions: what a fault makes of one operation that is about to be performed."""
 
 from __future__ import annotations
 
@@ -8,22 +8,26 @@ from chaosckpt.model.operation import When
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """Leave the call unanswered: before it, after it, or with the first `torn_bytes` of its data written."""
+    """Leave the call unanswered: with nothing done, with the first `torn_bytes` bytes written, or with all of it done.
+
+    The calling thread stays in the call until it is resumed or killed. Torn on anything but a write counts as before.
+    """
 
     when: When = "before"
     torn_bytes: int = 0
 
 
 class Errno(msgspec.Struct, frozen=True):
-    """Fail the call with this error number; nothing is performed."""
+    """Perform nothing and fail with this error number (a `close` still gives up the descriptor, as the kernel's does)."""
 
     number: int
 
 
 class Short(msgspec.Struct, frozen=True):
-    """Perform only the first `length` bytes of a write and say so to the caller."""
+    """Write the first `length` bytes only and say so; on anything but a write the operation is performed in full."""
 
     length: int
 
 
 Decision = Hold | Errno | Short | None
+"""None performs the operation untouched."""

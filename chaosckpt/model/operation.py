@@ -39,14 +39,23 @@ class Address(msgspec.Struct, frozen=True, order=True):
 class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One operation as the gate saw it, performed or about to be.
 
-    `raw` is the tier-relative path with nonces as they were; `destination` the second path of a rename or link (likewise
-    `tier:relative`, or an absolute path outside the tracked roots). `offset` and `length` are bytes. `result` is the system call's
-    return value, or -errno; None while it has not been performed. `data` holds the bytes written, when the trace keeps data.
+    `raw` is `tier:relative` with nonces as they were (the root itself is `tier:.`); `destination` the second path of a rename or
+    link, in the same form. A path outside the tracked roots is absolute: the `raw` of what was moved in (its address then names the
+    destination), the `destination` of what was moved out. For a symlink, `destination` is the text it holds.
+
+    `handle` numbers the open files of a rank from 1, so that (rank, handle) is one open file whatever its names; 0 is a call by path.
+    `offset` and `length` are bytes (of a truncation, `length` is the new size). `flags` are those of the open, rename or fallocate; of
+    fsync, 1 means data only. `mode` is what a creation or chmod asked for, after the umask. `result` is the system call's return
+    value (0 for an open, whose number is the gate's own), or -errno; None while it has not been performed. `data` holds the
+    bytes written, when the trace keeps data; of a rename or link from outside, the content of the file moved in. A large write is
+    observed in parts with one address: `part` counts them from 0.
     """
 
     address: Address
     sequence: int
     raw: str
+    handle: int = 0
+    part: int = 0
     destination: str | None = None
     offset: int | None = None
     length: int | None = None

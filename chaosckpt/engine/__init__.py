@@ -1,0 +1,1 @@
+"""Launch and observe: the gate, the fork server, ranks, nodes and the trial runner."""

@@ -1,0 +1,115 @@
+"""The processes of one tree: who calls, who else may hold a descriptor, who has died."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from chaosckpt.model.operation import Role
+
+
+class Process:
+    """One process of the tree. `gone` are numbers whose close was let through but may not have happened yet."""
+
+    def __init__(self, pid: int, parent: int, pidfd: int) -> None:
+        self.pid = pid
+        self.parent = parent
+        self.pidfd = pidfd
+        self.gone: set[int] = set()
+        self.exiting = False
+        self.executing = False
+        self.mask: int | None = None
+
+    def umask(self) -> int:
+        """The process's file mode creation mask; a call of umask(2) sets it here too."""
+        if self.mask is None:
+            self.mask = int(_status(self.pid)["Umask"], 8)
+        return self.mask
+
+
+class Processes:
+    """Found by their calls, and as children of those found. A tree that never forked costs nothing to keep."""
+
+    def __init__(self, born: Callable[[Process], None]) -> None:
+        self.root = 0
+        self.alive: dict[int, Process] = {}
+        self.forking: set[int] = set()
+        self._by_tid: dict[int, Process] = {}
+        self._born = born
+
+    @property
+    def several(self) -> bool:
+        """Can there be a process besides the only one known?"""
+        return len(self.alive) > 1 or bool(self.forking)
+
+    def of(self, tid: int) -> Process:
+        """The process of a thread. Raises OSError when it has died."""
+        process = self._by_tid.get(tid)
+        if process is not None and (tid == process.pid or not self.several or _has_thread(process.pid, tid)):
+            self.forking.discard(tid)
+            return process
+        status = _status(tid)
+        process = self._by_tid[tid] = self._add(int(status["Tgid"]), int(status["PPid"]))
+        if not self.root:
+            self.root = process.pid
+        return process
+
+    def role(self, tid: int, process: Process) -> Role:
+        if process.pid != self.root:
+            return "child"
+        return "main" if tid == self.root else "thread"
+
+    def discover(self) -> list[Process]:
+        """Every living process of the tree, as far as parents lead to children."""
+        if not self.several:
+            return list(self.alive.values())
+        found = list(self.alive.values())
+        for process in found:  # Grows while it is walked: children of children.
+            for child in _children(process.pid):
+                if child not in self.alive:
+                    try:
+                        found.append(self._add(child, process.pid))
+                    except OSError:
+                        continue  # It has died in the meantime.
+        return found
+
+    def died(self, process: Process) -> None:
+        self.alive.pop(process.pid, None)
+        threads = [tid for tid, owner in self._by_tid.items() if owner is process]
+        for tid in threads:
+            del self._by_tid[tid]
+        self.forking.difference_update(threads)
+        os.close(process.pidfd)
+
+    def close(self) -> None:
+        for process in list(self.alive.values()):
+            self.died(process)
+
+    def _add(self, pid: int, parent: int) -> Process:
+        process = self.alive.get(pid)
+        if process is None:
+            process = self.alive[pid] = Process(pid, parent, os.pidfd_open(pid))
+            self._born(process)
+        return process
+
+
+def _status(tid: int) -> dict[str, str]:
+    with open(f"/proc/{tid}/status", encoding="utf-8", errors="replace") as lines:
+        pairs = (line.partition(":") for line in lines)
+        return {key: value.strip() for key, _, value in pairs}
+
+
+def _has_thread(pid: int, tid: int) -> bool:
+    return os.path.lexists(f"/proc/{pid}/task/{tid}")
+
+
+def _children(pid: int) -> list[int]:
+    """Children of every thread of a process; none when it has died."""
+    children: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as numbers:
+                children += map(int, numbers.read().split())
+    except OSError:
+        pass
+    return children

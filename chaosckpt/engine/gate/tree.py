@@ -1,0 +1,143 @@
+"""What the gate knows of one process tree, and how one operation is decided, performed and observed."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from chaosckpt.engine.gate.addresses import Addresses
+from chaosckpt.engine.gate.call import Call, Pause, Wait
+from chaosckpt.engine.gate.descriptors import Description, Descriptors
+from chaosckpt.engine.gate.kernel import pidfd_getfd
+from chaosckpt.engine.gate.memory import Memory
+from chaosckpt.engine.gate.paths import Place, Resolver, Root
+from chaosckpt.engine.gate.processes import Process, Processes
+from chaosckpt.model.decision import Decision, Errno, Hold
+from chaosckpt.model.operation import Operation
+
+
+class Tree:
+    """State shared by the handlers of calls. Nothing here answers a call: the supervisor does."""
+
+    def __init__(
+        self,
+        *,
+        base: int,
+        limit: int,
+        rank: int,
+        roots: Sequence[Root],
+        decide: Callable[[Operation], Decision],
+        observe: Callable[[Operation], None],
+        keep_data: bool,
+        decode: Callable[[str], str],
+        low_descriptors: bool,
+        born: Callable[[Process], None],
+    ) -> None:
+        self.decide = decide
+        self.observe = observe
+        self.keep_data = keep_data
+        self.low_descriptors = low_descriptors
+        self.memory = Memory()
+        self.addresses = Addresses(rank, decode)
+        self.untraced: list[str] = []
+        self._sequence = 0
+        self._born = born
+        self.processes = Processes(self._arrived)
+        self.descriptors = Descriptors(base, limit, self.processes)
+        self.resolver = Resolver(roots, self.descriptors)
+
+    # What a call names
+
+    def text(self, call: Call, index: int) -> bytes:
+        return self.memory.text(call.tid, call.arguments[index])
+
+    def place(self, call: Call, directory: int | None, index: int, *, follow: bool) -> Place:
+        """The place named by path argument `index`, relative to descriptor argument `directory` (None: the working directory)."""
+        start = 0xFFFFFF9C if directory is None else call.descriptor(directory)
+        return self.resolver.place(call.process, call.tid, start, self.text(call, index), follow=follow)
+
+    def held(self, call: Call, index: int) -> Description | None:
+        """The tracked file behind descriptor argument `index`.
+
+        A number that we know nothing of can still be a tracked file: a child that was forked while another thread closed it.
+        """
+        number = call.descriptor(index)
+        found = self.descriptors.find(call.process, number)
+        if found is None and self.descriptors.in_band(number):
+            found = self._adopt(call.process, number)
+        return found
+
+    def note(self, sentence: str) -> None:
+        """Record what could not be traced, once."""
+        if sentence not in self.untraced:
+            self.untraced.append(sentence)
+
+    # Operations
+
+    def operation(
+        self, call: Call, op: str, raw: str, *, held: Description | None = None, incarnation: int | None = None, **fields: Any
+    ) -> Operation:
+        """A new operation with the next address. The address names the path inside the roots, if there are two."""
+        named = fields["destination"] if raw.startswith("/") and fields.get("destination") else raw
+        if held is not None:
+            incarnation = held.incarnation
+            fields["handle"] = held.handle
+        role = self.processes.role(call.tid, call.process)
+        address = self.addresses.take(role, op, named, incarnation)
+        self._sequence += 1
+        return Operation(address=address, sequence=self._sequence, raw=raw, **fields)
+
+    def perform(self, operation: Operation, action: Callable[[], int]) -> Generator[Wait, None, int]:
+        """Decide, perform and observe. Returns the call's result; raises the OSError it failed with, injected or real."""
+        decision = self.decide(operation)
+        if isinstance(decision, Errno):
+            self.observe(replace(operation, result=-decision.number))
+            raise OSError(decision.number, "injected")
+        hold = isinstance(decision, Hold)
+        after = isinstance(decision, Hold) and decision.when == "after"
+        if hold and not after:
+            yield Pause(operation, "before")
+        failure = None
+        result = 0
+        try:
+            result = action()
+        except OSError as error:
+            failure = error
+        self.observe(replace(operation, result=result if failure is None else -(failure.errno or errno.EIO)))
+        if after:
+            yield Pause(operation, "after")
+        if failure is not None:
+            raise failure
+        return result
+
+    def by_path(self, call: Call, op: str, place: Place, action: Callable[[], Any], **fields: Any) -> Generator[Wait, None, int]:
+        """An operation on a tracked place, whose action's value is of no interest: success is 0."""
+        held = place.description
+
+        def act() -> int:
+            action()
+            return 0
+
+        result = yield from self.perform(self.operation(call, op, place.raw or "", held=held, **fields), act)
+        return result
+
+    def _arrived(self, process: Process) -> None:
+        self.descriptors.inherit(process)
+        self._born(process)
+
+    def _adopt(self, process: Process, number: int) -> Description | None:
+        try:
+            path = os.readlink(b"/proc/%d/fd/%d" % (process.pid, number))
+            raw = self.resolver.raw(path)
+            if raw is None:
+                return None
+            own = pidfd_getfd(process.pidfd, number)
+        except OSError:
+            return None
+        description = self.descriptors.add(self.descriptors.reserve(), own, path, raw, self.addresses.incarnation(raw))
+        self.descriptors.assign(process, number, description)
+        return description
