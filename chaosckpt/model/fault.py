@@ -77,6 +77,8 @@ class Fault(msgspec.Struct, frozen=True, tag_field="kind", tag="none"):
     target may survive), or nothing. A schedule has at most one fault that ends anything in an attempt, and nothing after it."""
     between: ClassVar[bool] = False
     """Whether it strikes between two attempts (`topology`, `prepare`), before any rank runs."""
+    drops: ClassVar[str | None] = None
+    """The storage tier whose content is gone after it, on one node at least."""
     weight: ClassVar[float] = 1.0
     """How often this kind is drawn beside the others, where the scenario doesn't say."""
     needs: ClassVar[frozenset[Guarantee]] = frozenset()

@@ -1,0 +1,86 @@
+"""One operation of a save or a recovery fails with an error number.
+
+What it destroys: nothing that was written before. EIO sticks: every later operation on the content of that file fails
+with it for the rest of the attempt, as on a bad block; the other errors are given once.
+Survived by: everything must; no guarantee is needed. The target may let the save (or the recovery) fail, clearly, but
+it may not acknowledge what it couldn't write, nor load what it couldn't read.
+How it heals: at the next attempt.
+Evidence: the gate answered the call with the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import msgspec
+from hypothesis import strategies as st
+
+from chaosckpt.faults.errors import ERRORS, number
+from chaosckpt.faults.scene import Scene
+from chaosckpt.model.census import Point
+from chaosckpt.model.decision import Decision, Errno
+from chaosckpt.model.fault import Ends, Memory, PointFault, Trigger
+from chaosckpt.model.operation import Operation
+
+CONTENT = frozenset(["open_read", "open_write", "read", "write", "fsync", "close", "ftruncate", "truncate"])
+"""Operations that a file's bad block makes fail again and again; its name can still be renamed and unlinked."""
+
+
+class StorageError(PointFault, frozen=True, tag="errno"):
+    """Fail one operation with `error` instead of performing it."""
+
+    ends: ClassVar[Ends] = "perhaps"
+    weight: ClassVar[float] = 2.0
+
+    error: str = "EIO"
+
+    def __post_init__(self) -> None:
+        number(self.error)
+
+    def decide(self, operation: Operation, memory: Memory) -> Decision:
+        if not memory.struck:
+            if operation.address != self.at.address:
+                return None
+            memory.struck = True
+            if self.error == "EIO":
+                memory.counters[operation.raw] = 1
+            return Errno(number(self.error))
+        if operation.raw not in memory.counters:
+            return None
+        if operation.address.op in CONTENT:
+            return Errno(number(self.error))
+        if operation.address.op == "rename" and operation.destination is not None:
+            memory.counters[operation.destination] = 1
+        elif operation.address.op == "unlink":
+            del memory.counters[operation.raw]
+        return None
+
+    def accepts(self, op: str) -> bool:
+        return op in ERRORS[self.error]
+
+    def simpler(self) -> Iterable[StorageError]:
+        if self.error != "EIO" and self.at.address.op in ERRORS["EIO"]:
+            yield msgspec.structs.replace(self, error="EIO")
+
+    def describe(self) -> str:
+        return f"{self.error} from {self.at.address}"
+
+    @classmethod
+    def strategy(cls, scene: Scene) -> st.SearchStrategy[StorageError] | None:
+        if not scene.can_strike(_can_fail):
+            return None
+        return scene.points(_can_fail).flatmap(lambda i: _failing(scene.map.points[i]))
+
+
+def _can_fail(point: Point) -> bool:
+    return any(point.address.op in ops for ops in ERRORS.values())
+
+
+def _failing(point: Point) -> st.SearchStrategy[StorageError]:
+    """EIO in half of the cases where there is a choice."""
+    possible = [error for error, ops in ERRORS.items() if point.address.op in ops]
+    others = possible[1:] or possible
+    return st.sampled_from([possible[0]] * len(others) + others).map(
+        lambda error: StorageError(Trigger(point.address), error)
+    )

@@ -1,0 +1,149 @@
+"""A golden run as a map: where an operation stands, how far peers get while it is held, and what recovery would
+choose then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from chaosckpt.model.census import GoldenRun, Point
+from chaosckpt.model.fault import Trigger
+from chaosckpt.model.operation import Address
+from chaosckpt.model.topology import Topology
+
+
+class RunMap:
+    """Indexes over one golden run. Operations are named by their index in `run.points`.
+
+    `main` lends its commit points to a run that has none of its own: the same operations commit the same steps.
+    """
+
+    def __init__(self, run: GoldenRun, main: GoldenRun | None = None) -> None:
+        self.run = run
+        self.points: tuple[Point, ...] = run.points
+        self._main = main
+        self._index: dict[Address, int] = {}
+        self._place: list[int] = []
+        self._of_rank: list[list[int]] = [[] for _ in range(run.topology.world_size)]
+        for i, point in enumerate(run.points):
+            self._index.setdefault(point.address, i)
+            own = self._of_rank[point.address.rank]
+            self._place.append(len(own))
+            own.append(i)
+        self.laddered = bool(run.points) and len(run.reach) == len(run.points)
+        """Whether the reach of every operation is known."""
+
+    @property
+    def topology(self) -> Topology:
+        return self.run.topology
+
+    def index(self, address: Address) -> int | None:
+        return self._index.get(address)
+
+    def place(self, i: int) -> int:
+        """How many operations its rank performs before operation `i`."""
+        return self._place[i]
+
+    def of_rank(self, rank: int) -> Sequence[int]:
+        """The operations of a rank, in order; empty for a rank that the topology hasn't."""
+        return self._of_rank[rank] if 0 <= rank < len(self._of_rank) else ()
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Operations that each rank performs in the whole run."""
+        return tuple(len(own) for own in self._of_rank)
+
+    def reach(self, i: int) -> tuple[int, ...]:
+        """Operations that each rank has performed once operation `i` is held before it happens and all are at rest.
+
+        Peers learn of a rank's progress by what it sends, not by its operations: held after `i` or in the midst of
+        it, they get equally far. Without a ladder this is the count in the recorded order, one of many.
+        """
+        if self.laddered:
+            return self.run.reach[i]
+        counts = [0] * len(self._of_rank)
+        for point in self.points[:i]:
+            counts[point.address.rank] += 1
+        return tuple(counts)
+
+    def consistent(self, indices: Sequence[int]) -> bool:
+        """Whether all these operations, of different ranks, can be held at the same time.
+
+        Each must be attempted while any other is held: a rank whose count equals its reach blocks in a collective
+        before it.
+        """
+        ranks = {self.points[i].address.rank for i in indices}
+        if len(ranks) != len(indices):
+            return False
+        if len(indices) > 1 and not self.laddered:
+            return False
+        return all(
+            self.reach(i)[self.points[j].address.rank] > self._place[j] for i in indices for j in indices if i != j
+        )
+
+    def at_rest(self, triggers: Sequence[Trigger]) -> tuple[int, ...] | None:
+        """Operations performed by each rank when all triggers are held and the others are at their reach.
+
+        None where a trigger isn't in this run, or where not all of them can arrive.
+        """
+        indices = [self._index.get(trigger.address) for trigger in triggers]
+        known = [i for i in indices if i is not None]
+        if not known or len(known) != len(indices) or not self.consistent(known):
+            return None
+        counts = [min(column) for column in zip(*(self.reach(i) for i in known), strict=True)]
+        for i, trigger in zip(known, triggers, strict=True):
+            counts[trigger.address.rank] = self._place[i] + (trigger.when == "after")
+        return tuple(counts)
+
+    def surely_before(self, i: int, j: int) -> bool:
+        """Whether operation `j` can't be attempted before `i` is over, whatever the speed of the ranks."""
+        rank, other = self.points[i].address.rank, self.points[j].address.rank
+        if rank == other:
+            return self._place[i] < self._place[j]
+        return self.laddered and self.reach(i)[other] <= self._place[j]
+
+    def order(self, i: int, j: int) -> int:
+        """-1 where `i` is surely before `j`, 1 where `j` is surely before `i`, 0 where their order is open."""
+        if self.surely_before(i, j):
+            return -1
+        return 1 if self.surely_before(j, i) else 0
+
+    @cached_property
+    def commits(self) -> dict[int, int]:
+        """The committing operation of every saved step: as measured, else as in the main run, else the last of its
+        save."""
+        found = dict(self.run.commits)
+        if not found and self._main is not None:
+            for step, i in self._main.commits.items():
+                here = self._index.get(self._main.points[i].address) if i < len(self._main.points) else None
+                if here is not None:
+                    found[step] = here
+        if not found:
+            found = {step: end for step in self.steps if (end := self._end_of_save(step)) is not None}
+        return {step: found[step] for step in sorted(found)}
+
+    @cached_property
+    def steps(self) -> tuple[int, ...]:
+        """Steps that are saved in this run, ascending."""
+        labelled = {point.label.step for point in self.points if point.label.step is not None}
+        return tuple(sorted(labelled | set(self.run.saves)))
+
+    def _end_of_save(self, step: int) -> int | None:
+        """The operation of a save after which none of it is missing, on any rank, by their reach."""
+        own = [i for i, point in enumerate(self.points) if point.label.step == step and point.label.stage != "retire"]
+        needed: dict[int, int] = {}
+        for i in own:
+            needed[self.points[i].address.rank] = self._place[i] + 1
+        for i in own:
+            counts = list(self.reach(i))
+            counts[self.points[i].address.rank] = self._place[i] + 1
+            if all(counts[rank] >= count for rank, count in needed.items()):
+                return i
+        return own[-1] if own else None
+
+    def resumes_from(self, counts: Sequence[int]) -> int | None:
+        """The newest step whose commit lies within these counts; else what this run itself resumed from."""
+        for step, i in reversed(self.commits.items()):
+            if counts[self.points[i].address.rank] > self._place[i]:
+                return step
+        return self.run.resumed_from

@@ -1,0 +1,38 @@
+"""Shared storage is empty at the restart: a purged scratch file system, the wrong mount.
+
+What it destroys: every checkpoint on the tier `shared`. No process: it strikes between two attempts.
+Survived by: no guarantee; a job told to resume must say clearly that nothing is there, unless another tier still has
+it.
+How it heals: the next saves fill it again, where a fresh start is allowed.
+Evidence: the number of files that were deleted; with none there, the fault missed.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hypothesis import strategies as st
+
+from chaosckpt.faults.scene import Scene
+from chaosckpt.model.fault import Fault, JobControl
+
+
+class SharedStorageLoss(Fault, frozen=True, tag="shared-storage-loss"):
+    """Delete what the tier `shared` holds, before the attempt starts."""
+
+    between: ClassVar[bool] = True
+    drops: ClassVar[str | None] = "shared"
+    weight: ClassVar[float] = 0.2
+
+    def prepare(self, job: JobControl) -> str | None:
+        files = job.drop_storage("shared")
+        return f"{files} files deleted from shared storage" if files else None
+
+    def describe(self) -> str:
+        return "shared storage empty at the restart"
+
+    @classmethod
+    def strategy(cls, scene: Scene) -> st.SearchStrategy[SharedStorageLoss] | None:
+        if not scene.attempt or scene.resumes_from is None or not scene.touches("shared"):
+            return None
+        return st.just(cls())

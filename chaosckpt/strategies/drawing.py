@@ -1,0 +1,111 @@
+"""The pure function from a seed and an index to the schedule of the trial `SEED:INDEX`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from hypothesis import given, settings
+
+from chaosckpt.model.census import Census
+from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.schedule import Schedule
+from chaosckpt.strategies.schedules import Deck, Kinds, from_deck
+from chaosckpt.strategies.singles import permutation, single_schedules
+
+STRATEGY_VERSION = 1
+"""Goes up whenever the same seed and index begin to give another schedule."""
+BUFFER_BYTES = 8192
+TRIES = 1000
+
+
+def draw(seed: int, index: int, scenario: Scenario, census: Census, kinds: Kinds) -> Schedule:
+    """The schedule of trial `seed:index`; it depends on the arguments alone, whatever the machine, process or order
+    of calls.
+
+    Index 0 is a control without faults. Odd indices walk through the single faults of the census in an order given by
+    the seed; even ones, and odd ones once the single faults are used up, are drawn from `schedules`.
+    """
+    return _search(scenario, census, kinds).schedule(seed, index)
+
+
+def is_single(seed: int, index: int, scenario: Scenario, census: Census, kinds: Kinds) -> bool:
+    """Whether this trial is one of the walk through single faults."""
+    return _search(scenario, census, kinds).single(seed, index) is not None
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """What drawing needs again and again for one scenario, census and set of kinds."""
+
+    scenario: Scenario
+    census: Census
+    kinds: Kinds
+
+    @cached_property
+    def deck(self) -> Deck:
+        return Deck.of(self.scenario, self.census, self.kinds)
+
+    @cached_property
+    def singles(self) -> tuple[Schedule, ...]:
+        return single_schedules(self.scenario, self.deck.atlas, self.deck.kinds)
+
+    @cached_property
+    def orders(self) -> dict[int, list[int]]:
+        """The order of the single faults for each seed asked for."""
+        return {}
+
+    def single(self, seed: int, index: int) -> Schedule | None:
+        number, odd = divmod(index, 2)
+        if not odd or number >= len(self.singles):
+            return None
+        if seed not in self.orders:
+            self.orders[seed] = permutation(seed, len(self.singles))
+        return self.singles[self.orders[seed][number]]
+
+    def schedule(self, seed: int, index: int) -> Schedule:
+        if index == 0 or not self.deck.kinds:
+            return Schedule()
+        return self.single(seed, index) or self.drawn(seed, index)
+
+    def drawn(self, seed: int, index: int) -> Schedule:
+        for k in range(TRIES):
+            found = self._fuzzed(hashlib.shake_256(f"chaosckpt/1/{seed}/{index}/{k}".encode()).digest(BUFFER_BYTES))
+            if found is not None and found.faults:
+                return found
+        return Schedule()
+
+    @cached_property
+    def _fuzzed(self) -> Callable[[bytes], Schedule | None]:
+        """Bytes to a schedule, or to None where the bytes draw nothing."""
+        box: list[Schedule] = []
+
+        @settings(database=None, deadline=None)
+        @given(from_deck(self.deck))
+        def one(schedule: Schedule) -> None:
+            box[:] = [schedule]
+
+        fuzz = one.hypothesis.fuzz_one_input  # type: ignore[attr-defined]
+
+        def run(buffer: bytes) -> Schedule | None:
+            box.clear()
+            fuzz(buffer)
+            return box[0] if box else None
+
+        return run
+
+
+_RECENT: list[_Search] = []
+"""The last few searches, newest last, found again by identity: a campaign draws from one census thousands of times."""
+
+
+def _search(scenario: Scenario, census: Census, kinds: Kinds) -> _Search:
+    for known in _RECENT:
+        if known.scenario is scenario and known.census is census and dict(known.kinds) == dict(kinds):
+            return known
+    fresh = _Search(scenario, census, dict(kinds))
+    _RECENT.append(fresh)
+    del _RECENT[:-4]
+    return fresh

@@ -1,0 +1,130 @@
+"""The forecast: which golden run each attempt of a schedule is expected to follow, and so which addresses it will
+have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chaosckpt.faults.runmap import RunMap
+from chaosckpt.model.census import Census, GoldenRun
+from chaosckpt.model.fault import Fault
+from chaosckpt.model.schedule import AttemptPlan, Schedule
+from chaosckpt.model.topology import Topology
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """What an attempt is expected to do. `exact`: the census has this very run; else `map` is a neighbour or has no
+    points."""
+
+    map: RunMap
+    exact: bool
+    interrupted: int | None = None
+
+
+class Atlas:
+    """The maps of a census, made once each. Expectations are looked up here."""
+
+    def __init__(self, census: Census) -> None:
+        self.census = census
+        self._maps: dict[tuple[Topology, int | None], RunMap] = {}
+        self.main = self._map(census.main)
+        self.tiers = tuple(sorted({point.address.path.partition(":")[0] for point in census.main.points}))
+        """The storage tiers that the job works on."""
+
+    def _map(self, run: GoldenRun) -> RunMap:
+        key = (run.topology, run.resumed_from)
+        if key not in self._maps:
+            main = self.census.run(run.topology, None)
+            self._maps[key] = RunMap(run, main if main is not run else None)
+        return self._maps[key]
+
+    def start(self) -> Expected:
+        """The first attempt."""
+        return Expected(self.main, True)
+
+    def lookup(self, topology: Topology, resumed_from: int | None, interrupted: int | None = None) -> Expected:
+        """The golden run for an attempt; where there is none, its nearest neighbour in the same topology, under the
+        true step."""
+        run = self.census.run(topology, resumed_from)
+        if run is not None:
+            return Expected(self._map(run), True, interrupted)
+        wanted = -1 if resumed_from is None else resumed_from
+        others = [run for run in self.census.runs if run.topology == topology]
+        if others:
+            best = min(others, key=lambda run: _distance(run, wanted))
+            near = _renamed(best, resumed_from)
+        else:
+            near = GoldenRun(topology=topology, resumed_from=resumed_from, points=())
+        return Expected(RunMap(near, self.census.run(topology, None)), False, interrupted)
+
+    def following(self, now: Expected, plan: AttemptPlan) -> Expected:
+        """The attempt after one that was expected to go like `now` and had the faults of `plan`, in the same
+        topology."""
+        ending = ending_fault(plan.faults)
+        if ending is None:
+            return self.lookup(now.map.topology, now.map.resumes_from(now.map.ends))
+        return self._dropped(self._stopped(now, ending), (ending,))
+
+    def _stopped(self, now: Expected, ending: Fault) -> Expected:
+        """What follows when `ending` stops the attempt `now`, as far as processes go."""
+        counts = now.map.at_rest(ending.strikes())
+        if counts is None:
+            return self.lookup(now.map.topology, now.map.run.resumed_from)
+        step = now.map.resumes_from(counts)
+        i = now.map.index(ending.strikes()[0].address)
+        struck = None if i is None else now.map.points[i].label.step
+        interrupted = struck if struck is not None and struck != step else None
+        return self.lookup(now.map.topology, step, interrupted)
+
+    def turned(self, now: Expected, faults: Sequence[Fault]) -> Expected:
+        """The same attempt, with the topology and the storage that these faults leave it at its start."""
+        topology = now.map.topology
+        for fault in faults:
+            topology = fault.topology(topology)
+        if topology != now.map.topology:
+            now = self.lookup(topology, now.map.run.resumed_from, now.interrupted)
+        return self._dropped(now, [fault for fault in faults if fault.between])
+
+    def _dropped(self, now: Expected, faults: Sequence[Fault]) -> Expected:
+        """The same attempt after these faults took storage away: what it recovers, and from where, isn't known any
+        more."""
+        gone = {fault.drops for fault in faults} & set(self.tiers)
+        if not gone:
+            return now
+        if gone == set(self.tiers):
+            empty = GoldenRun(topology=now.map.topology, resumed_from=None, points=())
+            return Expected(RunMap(empty), False)
+        return Expected(now.map, False, now.interrupted)
+
+    def attempts(self, schedule: Schedule) -> tuple[Expected, ...]:
+        """What every attempt of a schedule is expected to do, the closing one included."""
+        result: list[Expected] = []
+        now = self.start()
+        for plan in (*schedule.attempts, AttemptPlan()):
+            now = self.turned(now, plan.faults)
+            result.append(now)
+            now = self.following(now, plan)
+        return tuple(result)
+
+
+def ending_fault(faults: Sequence[Fault]) -> Fault | None:
+    """The fault by which an attempt is expected to end, if any: the last one that ends anything at an operation."""
+    return next((fault for fault in reversed(faults) if fault.ends != "nothing" and fault.strikes()), None)
+
+
+def _distance(run: GoldenRun, wanted: int) -> tuple[int, int]:
+    step = -1 if run.resumed_from is None else run.resumed_from
+    return abs(step - wanted), step
+
+
+def _renamed(run: GoldenRun, resumed_from: int | None) -> GoldenRun:
+    return GoldenRun(
+        topology=run.topology,
+        resumed_from=resumed_from,
+        points=run.points,
+        reach=run.reach,
+        commits=run.commits,
+        saves=run.saves,
+    )

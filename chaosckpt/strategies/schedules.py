@@ -1,0 +1,220 @@
+"""Whole schedules as a Hypothesis strategy: swarm style over fault kinds, biased to where faults have most to find.
+
+The rules that keep a drawn fault from missing: at most one fault in an attempt ends anything, and nothing strikes
+after it; what strikes before it does so surely, by the reach of the golden run; topology and storage change between
+two attempts only; what follows an error that the target may survive is left to chance rarely.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from hypothesis import strategies as st
+
+from chaosckpt.errors import UsageError
+from chaosckpt.faults.scene import Scene
+from chaosckpt.model.census import Census
+from chaosckpt.model.fault import Fault
+from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.schedule import AttemptPlan, Schedule
+from chaosckpt.strategies.forecast import Atlas, Expected, ending_fault
+
+T = TypeVar("T")
+Kinds = Mapping[str, type[Fault]]
+
+PARTS = 1000
+"""Weights are drawn in whole parts of this, so that no float decides."""
+
+
+class Draw(Protocol):
+    """Hypothesis's `draw`."""
+
+    def __call__(self, strategy: st.SearchStrategy[T], /) -> T: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Deck:
+    """What schedules are drawn from: a scenario, the maps of its census, and the fault kinds with their weights."""
+
+    scenario: Scenario
+    atlas: Atlas
+    kinds: Kinds
+
+    @classmethod
+    def of(cls, scenario: Scenario, census: Census, kinds: Kinds) -> Deck:
+        """The kinds that the scenario draws, in order of their names. Raises UsageError where it names one that isn't
+        there."""
+        wanted = scenario.faults.kinds
+        for name in wanted:
+            if name not in kinds:
+                raise UsageError(
+                    f"faults.kinds names {name!r}, which no plugin offers; there are: {', '.join(sorted(kinds))}"
+                )
+        enabled = {name: kinds[name] for name in sorted(kinds) if not wanted or wanted.get(name, 0) > 0}
+        return cls(scenario, Atlas(census), enabled)
+
+    def parts(self, name: str) -> int:
+        weight = self.scenario.faults.kinds.get(name, self.kinds[name].weight)
+        return max(1, round(weight * PARTS))
+
+
+def schedules(scenario: Scenario, census: Census, kinds: Kinds) -> st.SearchStrategy[Schedule]:
+    """Schedules of one to `max_attempts` attempts with faults; each follows what the attempts before it are expected
+    to leave."""
+    return from_deck(Deck.of(scenario, census, kinds))
+
+
+@st.composite
+def from_deck(draw: Draw, deck: Deck) -> Schedule:
+    """Schedules drawn from what is laid out already."""
+    subset = _swarm(draw, deck)
+    dense = draw(st.booleans())
+    limit = deck.scenario.faults.max_attempts
+    count = draw(st.sampled_from([n for n in (1, 1, 1, 2, 2, 2, 2, 3, 3, *range(4, limit + 1)) if n <= limit]))
+    history: list[AttemptPlan] = []
+    expected = deck.atlas.start()
+    for attempt in range(count):
+        last = attempt == count - 1
+        plan, expected = _attempt(draw, deck, subset, expected, tuple(history), last=last, dense=dense)
+        if not plan.faults:
+            break
+        history.append(plan)
+        if not last and not _can_go_on(draw, plan, expected):
+            break
+        expected = deck.atlas.following(expected, plan)
+    return Schedule(tuple(history))
+
+
+def _swarm(draw: Draw, deck: Deck) -> tuple[str, ...]:
+    """The kinds that this schedule may have: all of them in a quarter of the schedules, else each by chance.
+
+    A rare kind is enabled rarely, so that it doesn't rule the schedules in which few others are.
+    """
+    names = tuple(deck.kinds)
+    if draw(st.integers(0, 3)) == 0:
+        return names
+    chosen = tuple(name for name in names if draw(st.integers(1, 2 * PARTS)) <= min(PARTS, deck.parts(name)))
+    if any(not deck.kinds[name].between for name in chosen):
+        return chosen
+    striking = [name for name in names if not deck.kinds[name].between]
+    return (*chosen, _weighted(draw, deck, striking)) if striking else chosen
+
+
+def _weighted(draw: Draw, deck: Deck, names: Sequence[str]) -> str:
+    """One of these kinds by weight. Smaller choices mean earlier names."""
+    at = draw(st.integers(0, sum(deck.parts(name) for name in names) - 1))
+    for name in names:
+        at -= deck.parts(name)
+        if at < 0:
+            return name
+    raise AssertionError("the parts of all names add up to the range drawn from")
+
+
+def _attempt(
+    draw: Draw,
+    deck: Deck,
+    subset: Sequence[str],
+    expected: Expected,
+    history: tuple[AttemptPlan, ...],
+    *,
+    last: bool,
+    dense: bool,
+) -> tuple[AttemptPlan, Expected]:
+    """The faults of one attempt, in the order in which they strike, and what it is then expected to do."""
+    room = deck.scenario.faults.max_per_attempt
+    opening = _between(draw, deck, subset, _scene(deck, expected, history), room) if history else ()
+    expected = deck.atlas.turned(expected, opening)
+    scene = _scene(deck, expected, history)
+    ending = _ending(draw, deck, subset, scene, last=last) if len(opening) < room else None
+    disturbing: tuple[Fault, ...] = ()
+    free = room - len(opening) - (ending is not None)
+    if free > 0 and (ending is None or dense or draw(st.integers(0, 3)) == 0):
+        before = scene if ending is None else scene.narrowed(ending.strikes())
+        if ending is None or ending.strikes():
+            disturbing = _disturbing(draw, deck, subset, before, free if dense else 1)
+    faults = (*opening, *disturbing, *(() if ending is None else (ending,)))
+    return AttemptPlan(faults), expected
+
+
+def _scene(deck: Deck, expected: Expected, history: tuple[AttemptPlan, ...]) -> Scene:
+    return Scene(
+        scenario=deck.scenario,
+        census=deck.atlas.census,
+        map=expected.map,
+        attempt=len(history),
+        exact=expected.exact,
+        interrupted=expected.interrupted,
+        history=history,
+    )
+
+
+def _one_of(draw: Draw, deck: Deck, names: Sequence[str], scene: Scene) -> Fault | None:
+    """A fault of one of these kinds, by weight, among those that can strike in this scene."""
+    offered = {name: strategy for name in names if (strategy := deck.kinds[name].strategy(scene)) is not None}
+    if not offered:
+        return None
+    fault: Fault = draw(offered[_weighted(draw, deck, list(offered))])
+    return fault
+
+
+def _between(draw: Draw, deck: Deck, subset: Sequence[str], scene: Scene, room: int) -> tuple[Fault, ...]:
+    """At most one fault that strikes before the ranks start, in somewhat less than half of the attempts that can have
+    one."""
+    names = [name for name in subset if deck.kinds[name].between]
+    if not names or room < 1 or draw(st.integers(0, 9)) < 6:
+        return ()
+    fault = _one_of(draw, deck, names, scene)
+    return () if fault is None else (fault,)
+
+
+def _ending(draw: Draw, deck: Deck, subset: Sequence[str], scene: Scene, *, last: bool) -> Fault | None:
+    """The fault by which the attempt ends, or an error by which it may. Every attempt but the last one has one, where
+    it can."""
+    names = [name for name in subset if deck.kinds[name].ends != "nothing" and not deck.kinds[name].between]
+    if last and draw(st.integers(0, 7)) == 7:
+        return None
+    if scene.history and draw(st.integers(0, 5)) == 5:
+        again = _repeated(draw, scene, names)
+        if again is not None:
+            return again
+    return _one_of(draw, deck, names, scene)
+
+
+def _repeated(draw: Draw, scene: Scene, names: Sequence[str]) -> Fault | None:
+    """The fault by which an earlier attempt ended, once more, where its operations come again."""
+    earlier = [fault for plan in scene.history if (fault := ending_fault(plan.faults)) is not None]
+    again = [fault for fault in earlier if fault.kind in names and _fits(scene, fault)]
+    return draw(st.sampled_from(again)) if again else None
+
+
+def _fits(scene: Scene, fault: Fault) -> bool:
+    indices = [scene.map.index(trigger.address) for trigger in fault.strikes()]
+    allowed = set(scene.candidates)
+    return all(i in allowed for i in indices) and scene.map.at_rest(fault.strikes()) is not None
+
+
+def _disturbing(draw: Draw, deck: Deck, subset: Sequence[str], scene: Scene, most: int) -> tuple[Fault, ...]:
+    """Faults that end nothing, in the order in which they surely strike, each before the one that ends the attempt."""
+    names = [name for name in subset if deck.kinds[name].ends == "nothing" and not deck.kinds[name].between]
+    found: dict[int, Fault] = {}
+    for _ in range(most):
+        fault = _one_of(draw, deck, names, scene)
+        if fault is None:
+            break
+        i = scene.map.index(fault.strikes()[0].address) if fault.strikes() else None
+        if i is not None and all(scene.map.surely_before(i, j) or scene.map.surely_before(j, i) for j in found):
+            found[i] = fault
+    return tuple(found[i] for i in sorted(found, key=functools.cmp_to_key(scene.map.order)))
+
+
+def _can_go_on(draw: Draw, plan: AttemptPlan, expected: Expected) -> bool:
+    """Whether a further attempt can be foreseen well enough to aim at its operations."""
+    ending = next((fault for fault in plan.faults if fault.ends != "nothing"), None)
+    if ending is None:
+        return False
+    if ending.ends == "perhaps":
+        return bool(ending.strikes()) and draw(st.integers(0, 3)) == 0
+    return expected.map.at_rest(ending.strikes()) is not None

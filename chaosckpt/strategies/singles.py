@@ -1,0 +1,63 @@
+"""Single faults: every point of the census by itself, in a saving run and in a recovery, walked in a seeded order."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+
+from chaosckpt.faults.cut import Cut
+from chaosckpt.faults.scene import Scene
+from chaosckpt.model.fault import Fault, Trigger
+from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.schedule import AttemptPlan, Schedule
+from chaosckpt.strategies.forecast import Atlas
+
+
+def single_schedules(scenario: Scenario, atlas: Atlas, kinds: Mapping[str, type[Fault]]) -> tuple[Schedule, ...]:
+    """One schedule a point, in a fixed order.
+
+    A point of a recovery needs something to recover: its schedule kills the job right after the commit of the step
+    that this recovery resumes from (where whole-job kills are drawn at all), and strikes in the second attempt.
+    """
+    first = Scene(scenario=scenario, census=atlas.census, map=atlas.main)
+    found = [Schedule((AttemptPlan((fault,)),)) for fault in _all_singles(first, kinds)]
+    for opening, recovery in recoveries(scenario, atlas, kinds):
+        found += [Schedule((opening, AttemptPlan((fault,)))) for fault in _all_singles(recovery, kinds)]
+    return tuple(dict.fromkeys(found))
+
+
+def recoveries(
+    scenario: Scenario, atlas: Atlas, kinds: Mapping[str, type[Fault]]
+) -> Iterator[tuple[AttemptPlan, Scene]]:
+    """For each saved step: the plan of a first attempt after which it is resumed from, and the scene of that
+    recovery."""
+    if "cut" not in kinds or scenario.faults.max_attempts < 2:
+        return
+    main = atlas.main
+    for commit in main.commits.values():
+        opening = AttemptPlan((Cut((Trigger(main.points[commit].address, "after"),)),))
+        expected = atlas.following(atlas.start(), opening)
+        if not expected.exact:
+            continue
+        yield (
+            opening,
+            Scene(
+                scenario=scenario,
+                census=atlas.census,
+                map=expected.map,
+                attempt=1,
+                history=(opening,),
+                recovery_only=True,
+            ),
+        )
+
+
+def _all_singles(scene: Scene, kinds: Mapping[str, type[Fault]]) -> Iterator[Fault]:
+    for name in sorted(kinds):
+        yield from kinds[name].singles(scene)
+
+
+def permutation(seed: int, count: int) -> list[int]:
+    """The numbers below `count` in an order that depends on the seed alone, on every machine and in every version of
+    Python."""
+    return sorted(range(count), key=lambda i: hashlib.blake2b(f"chaosckpt/1/{seed}/single/{i}".encode()).digest())
