@@ -106,6 +106,8 @@ class FaultLanded(Event, frozen=True, kw_only=True):
     operation: Operation | None = None
     label: str = ""
     """The census label of that operation: which stage of which save or recovery."""
+    needs: tuple[Guarantee, ...] = ()
+    """The fault's `needs`: a target without one of these guarantees may lose its checkpoints by this fault."""
 
 
 class FaultMissed(Event, frozen=True, kw_only=True):

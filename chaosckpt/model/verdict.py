@@ -10,7 +10,11 @@ Outcome = Literal["pass", "violation", "inconclusive"]
 
 
 class Violation(msgspec.Struct, frozen=True, kw_only=True):
-    """One broken invariant. `evidence` are indices of journal events that show it; `error_type` the exception seen, if any."""
+    """One broken invariant. `evidence` are indices of journal events that show it.
+
+    `error_type` is the class of the exception seen, or a short word for what is wrong where there was none
+    (`mixed-generations`, `wrong-step`, `lost-optimizer`): it tells root causes apart. `path` is the file that the last fault struck.
+    """
 
     invariant: str
     sentence: str

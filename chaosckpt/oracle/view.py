@@ -1,0 +1,237 @@
+"""What a journal tells, sorted by attempt and rank: the view that every invariant judges."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+from chaosckpt.model.journal import (
+    AnyEvent,
+    AttemptEnded,
+    AttemptStarted,
+    ErrorInjected,
+    Event,
+    FaultLanded,
+    Finished,
+    Journal,
+    Raised,
+    RankExited,
+    Recovered,
+    RecoveryStarted,
+    TrialStarted,
+)
+from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.topology import Topology
+
+E = TypeVar("E", bound=Event, covariant=True)
+
+Phase = Literal["absent", "recovered", "raised", "exited", "killed", "cleared", "open"]
+"""How a rank's recovery went.
+
+absent: it never began. recovered: `recover` returned. raised: it raised. exited: the process ended inside it, by
+itself. killed: by a fault. cleared: the harness ended the process, because the job had ended or hung. open: the
+journal tells no more.
+"""
+
+
+@dataclass(frozen=True)
+class At(Generic[E]):
+    """An event with its index in the journal."""
+
+    index: int
+    event: E
+
+
+def rank_of(event: AnyEvent) -> int | None:
+    """The rank that an event belongs to; None for what the harness did to the whole job or to storage."""
+    if isinstance(event, FaultLanded):
+        return None if event.operation is None else event.operation.address.rank
+    rank = getattr(event, "rank", None)
+    return rank if isinstance(rank, int) else None
+
+
+@dataclass(frozen=True)
+class Track:
+    """The events of one rank in one attempt, in order."""
+
+    rank: int
+    events: tuple[At[AnyEvent], ...]
+
+    def all(self, kind: type[E]) -> list[At[E]]:
+        return [At(at.index, at.event) for at in self.events if isinstance(at.event, kind)]
+
+    def first(self, kind: type[E]) -> At[E] | None:
+        return next(iter(self.all(kind)), None)
+
+    @property
+    def recovered(self) -> At[Recovered] | None:
+        return self.first(Recovered)
+
+    @property
+    def recovery_error(self) -> At[Raised] | None:
+        return next((at for at in self.all(Raised) if at.event.where == "recover"), None)
+
+    @property
+    def exit(self) -> At[RankExited] | None:
+        return self.first(RankExited)
+
+    @property
+    def finished(self) -> At[Finished] | None:
+        return self.first(Finished)
+
+    @property
+    def phase(self) -> Phase:
+        if self.recovered is not None:
+            return "recovered"
+        if self.recovery_error is not None:
+            return "raised"
+        if self.first(RecoveryStarted) is None:
+            return "absent"
+        if self.exit is None:
+            return "open"
+        by: dict[str, Phase] = {"self": "exited", "fault": "killed", "harness": "cleared"}
+        return by[self.exit.event.by]
+
+    def before_recovered(self, index: int) -> bool:
+        """True when this rank had not yet recovered at that place of the journal."""
+        return self.recovered is None or index < self.recovered.index
+
+
+@dataclass(frozen=True)
+class AttemptView:
+    """One launch of the job."""
+
+    number: int
+    start: At[AttemptStarted]
+    events: tuple[At[AnyEvent], ...]
+
+    @functools.cached_property
+    def topology(self) -> Topology:
+        return Topology(self.start.event.ranks)
+
+    @property
+    def world_size(self) -> int:
+        return self.topology.world_size
+
+    @property
+    def closing(self) -> bool:
+        return self.start.event.closing
+
+    @property
+    def resumes(self) -> bool:
+        return self.start.event.intent == "resume"
+
+    @functools.cached_property
+    def tracks(self) -> tuple[Track, ...]:
+        return tuple(
+            Track(rank, tuple(at for at in self.events if rank_of(at.event) == rank)) for rank in range(self.world_size)
+        )
+
+    def all(self, kind: type[E]) -> list[At[E]]:
+        return [At(at.index, at.event) for at in self.events if isinstance(at.event, kind)]
+
+    @property
+    def end(self) -> At[AttemptEnded] | None:
+        return next(iter(self.all(AttemptEnded)), None)
+
+    @property
+    def recovered(self) -> tuple[At[Recovered], ...]:
+        """What `recover` returned, in the order of ranks."""
+        return tuple(track.recovered for track in self.tracks if track.recovered is not None)
+
+    @functools.cached_property
+    def recovery_ends(self) -> int:
+        """Index of the last event by which a rank left its recovery; the last of the attempt where one never did."""
+        ends = [track.recovered or track.recovery_error for track in self.tracks]
+        known = [at.index for at in ends if at is not None]
+        return (
+            max(known) if len(known) == len(ends) else max((at.index for at in self.events), default=self.start.index)
+        )
+
+    @property
+    def kills(self) -> list[At[RankExited]]:
+        """Ranks that a fault killed, or that the harness cleared away."""
+        return [at for at in self.all(RankExited) if at.event.by != "self"]
+
+    @property
+    def rank_was_killed(self) -> bool:
+        return any(at.event.by == "fault" for at in self.kills)
+
+    @functools.cached_property
+    def recovery_harmed(self) -> tuple[int, ...]:
+        """Indices of errors injected and kills done before the rank concerned had recovered."""
+        harmed = [at.index for t in self.tracks for at in t.all(ErrorInjected) if t.before_recovered(at.index)]
+        harmed += [t.exit.index for t in self.tracks if t.exit and t.exit.event.by == "fault" and t.recovered is None]
+        return tuple(sorted(harmed))
+
+    @functools.cached_property
+    def recovery_struck(self) -> tuple[int, ...]:
+        """Indices of everything that faults did during the recovery, harmful or not."""
+        starts = [at.index for at in self.all(RecoveryStarted)]
+        struck = set(self.recovery_harmed)
+        for at in self.all(FaultLanded):
+            rank = rank_of(at.event)
+            if rank is not None and rank < self.world_size:
+                if self.tracks[rank].before_recovered(at.index):
+                    struck.add(at.index)
+            elif starts and min(starts) < at.index and any(track.before_recovered(at.index) for track in self.tracks):
+                struck.add(at.index)
+        return tuple(sorted(struck))
+
+    @property
+    def hung_in_recovery(self) -> tuple[Track, ...]:
+        """Ranks that never came back from their recovery in an attempt that hung, though no rank of it had been
+        killed."""
+        if self.end is None or self.end.event.outcome != "hung" or self.rank_was_killed:
+            return ()
+        return tuple(track for track in self.tracks if track.phase in ("cleared", "open"))
+
+    @property
+    def hang_confirmed(self) -> bool:
+        return self.end is not None and self.end.event.confirmed
+
+
+class TrialView:
+    """One trial as its journal tells it. Raises ValueError for a journal that doesn't begin with TrialStarted."""
+
+    def __init__(self, scenario: Scenario, journal: Journal) -> None:
+        if not journal.events or not isinstance(journal.events[0], TrialStarted):
+            raise ValueError("this journal doesn't begin with the start of a trial")
+        self.scenario = scenario
+        self.journal = journal
+        self.start: TrialStarted = journal.events[0]
+
+    @functools.cached_property
+    def events(self) -> tuple[At[AnyEvent], ...]:
+        return tuple(At(index, event) for index, event in enumerate(self.journal.events))
+
+    def all(self, kind: type[E]) -> list[At[E]]:
+        return [At(at.index, at.event) for at in self.events if isinstance(at.event, kind)]
+
+    @functools.cached_property
+    def attempts(self) -> tuple[AttemptView, ...]:
+        """The attempts that were launched, in order."""
+        return tuple(
+            AttemptView(
+                start.event.attempt, start, tuple(at for at in self.events if at.event.attempt == start.event.attempt)
+            )
+            for start in self.all(AttemptStarted)
+        )
+
+    @property
+    def closing(self) -> AttemptView | None:
+        return next((attempt for attempt in self.attempts if attempt.closing), None)
+
+    def struck_path(self, before: int) -> str | None:
+        """`tier:path` of the operation that the last fault before this place of the journal struck."""
+        landed = [at for at in self.all(FaultLanded) if at.index < before and at.event.operation is not None]
+        return landed[-1].event.operation.address.path if landed and landed[-1].event.operation else None
+
+    def planned_faults(self) -> Iterator[tuple[int, int, str]]:
+        """(attempt, index in its plan, kind) of every fault of the schedule."""
+        attempts = self.start.schedule.get("attempts", [])
+        for number, plan in enumerate(attempts if isinstance(attempts, (list, tuple)) else ()):
+            for index, fault in enumerate(plan.get("faults", []) if isinstance(plan, dict) else ()):
+                yield number, index, str(fault.get("kind", "?")) if isinstance(fault, dict) else "?"

@@ -1,0 +1,99 @@
+"""How the oracle says things: events, ranks and the last fault, in the words of its sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from chaosckpt.model import journal as j
+from chaosckpt.model.journal import AnyEvent
+from chaosckpt.oracle.view import Track, TrialView
+
+
+def ranks(numbers: Iterable[int]) -> str:
+    """`rank 1`, or `ranks 0 and 2`."""
+    known = sorted(set(numbers))
+    if len(known) == 1:
+        return f"rank {known[0]}"
+    return f"ranks {', '.join(map(str, known[:-1]))} and {known[-1]}" if known else "no rank"
+
+
+def aftermath(view: TrialView, before: int) -> str:
+    """A sentence about the last fault that landed before this place of the journal; empty where none did."""
+    landed = [at.event for at in view.all(j.FaultLanded) if at.index < before]
+    if not landed:
+        return ""
+    last = landed[-1]
+    where = f" at {last.operation.address}" if last.operation is not None else ""
+    label = f" ({last.label})" if last.label else ""
+    return f" The last fault before it: {last.kind}{where}{label}, in attempt {last.attempt}."
+
+
+def failure(track: Track) -> str:
+    """How a rank's recovery failed: the exception, or the exit."""
+    if track.recovery_error is not None:
+        error = track.recovery_error.event
+        return f"{error.error_type}: {_short(error.message)}"
+    if track.exit is not None:
+        return ending(track.exit.event)
+    return "no answer"
+
+
+def ending(exited: j.RankExited) -> str:
+    if exited.signal is not None:
+        return f"ended by signal {exited.signal}"
+    return f"exit code {exited.exit_code}"
+
+
+def _short(message: str) -> str:
+    line = next((line.strip() for line in reversed(message.splitlines()) if line.strip()), "no message")
+    return line if len(line) <= 200 else line[:197] + "..."
+
+
+def _launch(event: j.AttemptStarted) -> str:
+    nodes = "+".join(map(str, event.ranks))
+    closing = ", the closing one," if event.closing else ""
+    return f"attempt {event.attempt}{closing} starts with ranks {nodes}, told to {event.intent}"
+
+
+def in_words(event: AnyEvent) -> str:  # noqa: C901 - one line for each kind of event, and no other logic
+    """One event as a phrase."""
+    match event:
+        case j.TrialStarted():
+            return f"trial {event.trial} of {event.scenario}; guarantees: {', '.join(event.guarantees) or 'none'}"
+        case j.AttemptStarted():
+            return _launch(event)
+        case j.SaveStarted():
+            return f"rank {event.rank} starts the save of step {event.step} (attempt {event.attempt})"
+        case j.Acknowledged():
+            return (
+                f"rank {event.rank} is told that step {event.step} is safe on {event.level} (attempt {event.attempt})"
+            )
+        case j.RecoveryStarted():
+            return f"rank {event.rank} starts to recover (attempt {event.attempt})"
+        case j.Recovered():
+            chosen = "Nothing" if event.chosen is None else f"step {event.chosen}"
+            return f"rank {event.rank} recovered: it says {chosen} (attempt {event.attempt})"
+        case j.Finished():
+            return f"rank {event.rank} finished at step {event.step} (attempt {event.attempt})"
+        case j.Raised():
+            return f"rank {event.rank} raised {event.error_type} in {event.where}: {_short(event.message)}"
+        case j.RankExited():
+            return f"rank {event.rank} {ending(event)}, by {event.by} (attempt {event.attempt})"
+        case j.FaultLanded():
+            return f"fault {event.fault} of attempt {event.attempt} ({event.kind}) landed: {event.evidence}"
+        case j.FaultMissed():
+            return f"fault {event.fault} of attempt {event.attempt} ({event.kind}) missed: {event.reason}"
+        case j.StorageDestroyed():
+            where = "" if event.node is None else f" of node {event.node}"
+            return f"{event.tier} storage{where} destroyed ({event.cause}, {event.files} files)"
+        case j.ErrorInjected():
+            return f"{event.error} injected into rank {event.rank}: {event.operation.address}"
+        case j.Untraced():
+            return f"rank {event.rank} passed the gate by: {event.what}"
+        case j.AttemptEnded():
+            confirmed = ", confirmed" if event.confirmed else ""
+            return f"attempt {event.attempt} ended: {event.outcome}{confirmed}"
+        case j.HarnessTrouble():
+            return f"harness trouble: {event.what}"
+        case j.TrialEnded():
+            return "the trial ended"
