@@ -36,21 +36,38 @@ def tensor_digest(name: str, tensor: Tensor) -> TensorDigest:
     Raises ValueError for a sharding other than along dimension 0 of a one-dimensional mesh.
     """
     first, total, local = _local_rows(name, tensor.detach())
-    dtype = str(tensor.dtype)
+    return TensorDigest(rows=local.shape[0], total=total, sum=f"{row_sum(name, tensor, first, local):032x}")
+
+
+def row_sum(name: str, tensor: Tensor, first: int, rows: Tensor) -> int:
+    """The sum, modulo 2**128, of the hashes of `rows`: those of `tensor` from index `first` on."""
+    if rows.shape[0] == 0:
+        return 0
     row_shape = tuple(tensor.shape[1:]) if tensor.dim() else "scalar"
-    return TensorDigest(
-        rows=local.shape[0], total=total, sum=f"{_row_sum(f'{name}|{dtype}|{row_shape}|', first, local):032x}"
-    )
+    base = hashlib.blake2b(f"{name}|{tensor.dtype}|{row_shape}|".encode(), digest_size=16)
+    data = _bytes_of(rows)
+    width = len(data) // rows.shape[0]
+    total = 0
+    for index in range(rows.shape[0]):
+        row = base.copy()
+        row.update((first + index).to_bytes(8, "little"))
+        row.update(data[index * width : (index + 1) * width])
+        total += int.from_bytes(row.digest(), "big")
+    return total % MODULUS
 
 
 def canonical(value: object) -> str:
-    """A scalar, or a small structure of scalars, as readable text that is equal only for equal values of equal types."""
+    """A scalar, or a small structure of scalars, as text that is equal only for equal values of equal types.
+
+    Lists and tuples read alike: torch's own set_state_dict, asked for a full state, turns AdamW's betas from one into
+    the other.
+    """
     if isinstance(value, Tensor):
         return f"tensor:{value.dtype}:{value.tolist()!r}"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {canonical(value[key])}" for key in sorted(value)) + "}"
     if isinstance(value, (list, tuple)):
-        return type(value).__name__ + "[" + ", ".join(canonical(item) for item in value) + "]"
+        return "[" + ", ".join(canonical(item) for item in value) + "]"
     return f"{type(value).__name__}:{value!r}"
 
 
@@ -98,21 +115,6 @@ def _local_rows(name: str, tensor: Tensor) -> tuple[int, int, Tensor]:
             f"{name} holds {local.shape[0]} of {total} rows on {ranks} ranks: not sharded evenly along dimension 0"
         )
     return first, total, local
-
-
-def _row_sum(prefix: str, first: int, rows: Tensor) -> int:
-    if rows.shape[0] == 0:
-        return 0
-    data = _bytes_of(rows)
-    width = len(data) // rows.shape[0]
-    base = hashlib.blake2b(prefix.encode(), digest_size=16)
-    total = 0
-    for index in range(rows.shape[0]):
-        row = base.copy()
-        row.update((first + index).to_bytes(8, "little"))
-        row.update(data[index * width : (index + 1) * width])
-        total += int.from_bytes(row.digest(), "big")
-    return total % MODULUS
 
 
 def _bytes_of(tensor: Tensor) -> memoryview:
