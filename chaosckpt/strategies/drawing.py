@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
 from hypothesis import given, settings
+from hypothesis.configuration import set_hypothesis_home_dir
 
 from chaosckpt.model.census import Census
 from chaosckpt.model.scenario import Scenario
@@ -91,10 +94,24 @@ class _Search:
 
         def run(buffer: bytes) -> Schedule | None:
             box.clear()
-            fuzz(buffer)
+            with _no_directory():
+                fuzz(buffer)
             return box[0] if box else None
 
         return run
+
+
+@contextmanager
+def _no_directory() -> Iterator[None]:
+    """Hypothesis keeps a cache in the current directory, which is the user's; give it a place that can't be."""
+    if "HYPOTHESIS_STORAGE_DIRECTORY" in os.environ:
+        yield
+        return
+    set_hypothesis_home_dir(os.path.join(os.devnull, "hypothesis"))
+    try:
+        yield
+    finally:
+        set_hypothesis_home_dir(None)
 
 
 _RECENT: list[_Search] = []
