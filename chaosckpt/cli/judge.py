@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 import msgspec
 
-from chaosckpt import oracle
 from chaosckpt.campaign import journals, options, run_directory
 from chaosckpt.campaign.journals import Numbered
 from chaosckpt.campaign.options import parse_trial
@@ -15,6 +14,7 @@ from chaosckpt.cli import output
 from chaosckpt.errors import UsageError
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.verdict import Verdict
+from chaosckpt.oracle.check import check
 from chaosckpt.report.judgement import judgement_text
 
 EXAMPLES = """\b
@@ -39,7 +39,7 @@ def judge(context: click.Context, run: str, explain: str | None, as_json: bool) 
         parse_trial(explain)
         _explain(scenario, _of_trial(directory, explain), as_json)
         return
-    verdicts = {found.journal.trial: oracle.check(scenario, found.journal) for found in journals.read(directory)}
+    verdicts = {found.journal.trial: check(scenario, found.journal) for found in journals.read(directory)}
     if as_json:
         output.print_json({"run": str(directory), **_counts(verdicts), "verdicts": verdicts})
     else:
@@ -64,7 +64,7 @@ def _of_trial(directory: Path, trial: str) -> Numbered:
 
 def _explain(scenario: Scenario, found: Numbered, as_json: bool) -> None:
     explanation = oracle.explain(scenario, found.journal)
-    verdict = oracle.check(scenario, found.journal)
+    verdict = check(scenario, found.journal)
     if as_json:
         output.print_json({"trial": found.journal.trial, "verdict": verdict, "explanation": explanation, "places": found.places})
         return

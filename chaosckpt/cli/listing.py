@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import click
 from rich.table import Table
 
 from chaosckpt import plugins
 from chaosckpt.campaign import scenario
 from chaosckpt.cli import output
+from chaosckpt.errors import UsageError
 from chaosckpt.model.census import Census, GoldenRun
+from chaosckpt.model.scenario import Scenario
 from chaosckpt.report.census import census_table
 
 EXAMPLES = """\b
@@ -72,16 +77,28 @@ def scenarios(as_json: bool) -> None:
 @as_json_option
 def census(what: str, as_json: bool) -> None:
     """Run SCENARIO without faults, and list the operations at which a fault can strike, by stage."""
-    found = scenario.find(what)
-    from chaosckpt.engine import golden  # Imported late, so that help and bad input are answered at once.
-
-    taken = golden.prepare(found)
+    taken = _take_census(scenario.find(what))
     if as_json:
         output.print_json(plain(taken))
         return
     for run in taken.runs:
         output.console().print(census_table(run))
     output.console().print(f"fingerprint {taken.fingerprint}")
+
+
+def _take_census(found: Scenario) -> Census:
+    """Run the scenario without faults in a temporary directory, on this machine alone."""
+    from chaosckpt.engine.arena import local_arena  # Imported late, so that help and bad input are answered at once.
+    from chaosckpt.engine.golden import prepare
+
+    if found.run.gate == "none":
+        raise UsageError('run.gate = "none": without the gate no operation is seen; leave the key out to list the census')
+    with tempfile.TemporaryDirectory(prefix="chaosckpt-census-") as directory:
+        arena = local_arena(found, Path(directory) / "arena")
+        try:
+            return prepare(found, arena, say=lambda text: click.echo(text, err=True))
+        finally:
+            arena.close()
 
 
 def plain(census: Census) -> dict[str, object]:
