@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from chaosckpt import plugins
-from chaosckpt.campaign.scenario_error import nearest
 from chaosckpt.errors import UsageError
 from chaosckpt.model.scenario import Scenario, TargetSettings, TopologySettings
+from chaosckpt.plugins import nearest
 
 
 def is_target_file(spec: str) -> bool:
@@ -75,9 +75,9 @@ def check_plugins(scenario: Scenario) -> None:
             raise UsageError(f"faults.kinds.{kind} is no fault; {nearest(kind, known)}")
     if scenario.faults.kinds and not any(scenario.faults.kinds.values()):
         raise UsageError("faults.kinds gives every kind the weight 0, so that no fault is left; leave the table out for all")
-    use = scenario.target.use
-    if not is_target_file(use) and use not in plugins.names("targets"):
-        raise UsageError(f"target.use = {use!r} is no target; {nearest(use, plugins.names("targets"))}, or name a file: my_target.py:MyTarget")
+    use, known = scenario.target.use, plugins.names("targets")
+    if not is_target_file(use) and use not in known:
+        raise UsageError(f"target.use = {use!r} is no target; {nearest(use, known)} (or name a file: my_target.py:MyTarget)")
     if scenario.target.options:
         _check_options(scenario.target)
 
