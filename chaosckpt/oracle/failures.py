@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from chaosckpt.model.journal import Raised
-from chaosckpt.oracle.view import Track
+from chaosckpt.oracle.view import AttemptView, Track
 
 _PATH = re.compile(r"(?<![\w.])[\w.*:~-]*/[\w./*:~-]*\w")
 _FILE = re.compile(
@@ -18,7 +18,7 @@ _CHECKPOINT = re.compile(
 )
 _CODE_LINE = re.compile(r'^\s*File ".*", line \d+.*$', re.MULTILINE)
 _PEER = re.compile(
-    r"connection (?:closed|reset|refused)|closed by peer|peer|gloo|process ?group|collective|barrier|broken pipe|tcpstore|"
+    r"connection (?:closed|reset|refused)|peer|gloo|process ?group|collective|barrier|broken pipe|tcpstore|"
     r"wait timeout|timed out waiting",
     re.IGNORECASE,
 )
@@ -52,6 +52,14 @@ def _is_peer_error(error: Raised) -> bool:
     if error.error_type.startswith("Dist"):
         return True
     return not names_its_subject(error.message) and _PEER.search(error.message) is not None
+
+
+def ended_before_recovery(attempt: AttemptView) -> bool:
+    """True when the job ended before any rank began to recover, and by no error of the target's own: it tells nothing
+    of it."""
+    if any(track.phase != "absent" for track in attempt.tracks):
+        return False
+    return all(_is_peer_error(at.event) for at in attempt.all(Raised))
 
 
 def root(failed: Sequence[Track]) -> Track | None:

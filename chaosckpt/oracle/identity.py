@@ -69,6 +69,7 @@ class Capture:
 
 
 def holds_whole(digest: StateDigest) -> bool:
+    """True when this rank holds every tensor whole."""
     return all(tensor.whole for tensor in (*digest.params.values(), *digest.optimizer.values()))
 
 
@@ -86,12 +87,14 @@ def together(digests: Iterable[StateDigest]) -> WorldDigest | None:
 
 
 def of_rank(digest: StateDigest) -> Holding:
+    """What one rank has; values of sharded tensors are those of its own rows."""
     tensors = {("params", name): _text(tensor) for name, tensor in digest.params.items()}
     tensors |= {("optimizer", name): _text(tensor) for name, tensor in digest.optimizer.items()}
     return Holding(tensors, _parts(digest))
 
 
 def of_world(world: WorldDigest) -> Holding:
+    """What all ranks have together."""
     tensors = {("params", name): value for name, value in world.params.items()}
     tensors |= {("optimizer", name): value for name, value in world.optimizer.items()}
     return Holding(tensors, _parts(world))
@@ -259,7 +262,7 @@ def _mixture(subject: Subject, params: Mapping[Key, str], captures: Sequence[Cap
     found = len(groups)
     if left:
         rows = _shard_origins(subject, captures)
-        groups.append(("equal to nothing that was ever saved" if not rows else rows, [name for _, name in left]))
+        groups.append((rows or "equal to nothing that was ever saved", [name for _, name in left]))
         found += 2 if rows else 0
     missing = sorted({name for c in captures for _, name in _names(c, "params")} - {name for _, name in params})
     if missing:

@@ -103,7 +103,8 @@ def saves(view: TrialView) -> tuple[Save, ...]:
     for attempt in view.attempts:
         started = [at for at in attempt.all(SaveStarted) if at.event.rank < attempt.world_size]
         for step in sorted({at.event.step for at in started}):
-            found.append(_save(attempt, step, [at for at in started if at.event.step == step]))
+            of_step = [at for at in started if at.event.step == step]
+            found.append(_save(attempt, step, of_step))
     return tuple(sorted(found, key=lambda save: save.key))
 
 
@@ -206,7 +207,8 @@ def _breach(view: TrialView, save: Save, attempt: AttemptView) -> tuple[str, tup
     """What struck the save outside the target's guarantees, in words, with the indices of its evidence."""
     promised = set(view.start.guarantees)
     if save.topology.world_size != attempt.world_size and "world-size-change" not in promised:
-        change = f"the target doesn't promise recovery by {attempt.world_size} ranks of what {save.topology.world_size} saved"
+        saved = save.topology.world_size
+        change = f"the target doesn't promise recovery by {attempt.world_size} ranks of what {saved} saved"
         return change, (attempt.start.index,)
     since = max(save.evidence)
     for at in view.events[save.first_index : attempt.recovery_ends + 1]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
@@ -52,6 +53,14 @@ def rank_of(event: AnyEvent) -> int | None:
     return rank if isinstance(rank, int) else None
 
 
+def ended_by_fault(event: AnyEvent) -> bool:
+    """True for the end of a process by a fault: killed, or gone by the SIGTERM that a fault sent."""
+    if not isinstance(event, RankExited):
+        return False
+    terminated = event.signal == signal.SIGTERM or event.exit_code == 128 + signal.SIGTERM
+    return event.by == "fault" or (event.by == "self" and terminated)
+
+
 @dataclass(frozen=True)
 class Track:
     """The events of one rank in one attempt, in order."""
@@ -91,8 +100,9 @@ class Track:
             return "absent"
         if self.exit is None:
             return "open"
-        by: dict[str, Phase] = {"self": "exited", "fault": "killed", "harness": "cleared"}
-        return by[self.exit.event.by]
+        if ended_by_fault(self.exit.event):
+            return "killed"
+        return "exited" if self.exit.event.by == "self" else "cleared"
 
     def before_recovered(self, index: int) -> bool:
         """True when this rank had not yet recovered at that place of the journal."""
@@ -151,19 +161,14 @@ class AttemptView:
         )
 
     @property
-    def kills(self) -> list[At[RankExited]]:
-        """Ranks that a fault killed, or that the harness cleared away."""
-        return [at for at in self.all(RankExited) if at.event.by != "self"]
-
-    @property
     def rank_was_killed(self) -> bool:
-        return any(at.event.by == "fault" for at in self.kills)
+        return any(ended_by_fault(at.event) for at in self.all(RankExited))
 
     @functools.cached_property
     def recovery_harmed(self) -> tuple[int, ...]:
         """Indices of errors injected and kills done before the rank concerned had recovered."""
         harmed = [at.index for t in self.tracks for at in t.all(ErrorInjected) if t.before_recovered(at.index)]
-        harmed += [t.exit.index for t in self.tracks if t.exit and t.exit.event.by == "fault" and t.recovered is None]
+        harmed += [t.exit.index for t in self.tracks if t.exit and ended_by_fault(t.exit.event) and t.recovered is None]
         return tuple(sorted(harmed))
 
     @functools.cached_property
@@ -172,11 +177,8 @@ class AttemptView:
         starts = [at.index for at in self.all(RecoveryStarted)]
         struck = set(self.recovery_harmed)
         for at in self.all(FaultLanded):
-            rank = rank_of(at.event)
-            if rank is not None and rank < self.world_size:
-                if self.tracks[rank].before_recovered(at.index):
-                    struck.add(at.index)
-            elif starts and min(starts) < at.index and any(track.before_recovered(at.index) for track in self.tracks):
+            # What landed before any rank began to recover struck between two attempts.
+            if starts and min(starts) < at.index and any(track.before_recovered(at.index) for track in self.tracks):
                 struck.add(at.index)
         return tuple(sorted(struck))
 

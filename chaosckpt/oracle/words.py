@@ -39,6 +39,7 @@ def failure(track: Track) -> str:
 
 
 def ending(exited: j.RankExited) -> str:
+    """How a process ended."""
     if exited.signal is not None:
         return f"ended by signal {exited.signal}"
     return f"exit code {exited.exit_code}"

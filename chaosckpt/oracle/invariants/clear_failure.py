@@ -51,9 +51,8 @@ def _silent_starts(view: TrialView, recovery: Recovery) -> Iterator[Violation]:
     if view.start.fresh_start == "allowed":
         return
     for answer in recovery.empty:
-        yield _unsaid(
-            view, recovery, answer.event.rank, "silent-start", "began at step 0 without an error", answer.index
-        )
+        seen = "began at step 0 without an error"
+        yield _unsaid(view, recovery, answer.event.rank, "silent-start", seen, answer.index)
 
 
 def _unclear(view: TrialView, recovery: Recovery) -> Iterator[Violation]:
@@ -69,26 +68,16 @@ def _unclear(view: TrialView, recovery: Recovery) -> Iterator[Violation]:
             continue
         elif not names_its_subject(message(track)) and not (said and lost_its_peer(track)):
             error = track.recovery_error.event.error_type if track.recovery_error is not None else "silent-exit"
-            yield _unsaid(
-                view,
-                recovery,
-                track.rank,
-                error,
-                f"failed without naming what it looked for ({failure(track)})",
-                ended.index,
-            )
+            seen = f"failed without naming what it looked for ({failure(track)})"
+            yield _unsaid(view, recovery, track.rank, error, seen, ended.index)
 
 
 def _unsaid(view: TrialView, recovery: Recovery, rank: int, slug: str, seen: str, index: int) -> Violation:
     attempt = recovery.attempt
-    left = (
-        "nothing can be left to resume from"
-        if not recovery.owed.permitted
-        else "nothing that it was sure to find was left"
-    )
+    left = "nothing was left that it was sure to find" if recovery.owed.permitted else "nothing could be left"
     return Violation(
         invariant=clear_failure.name,
-        sentence=f"In attempt {attempt.number}, told to resume, when {left}, rank {rank} {seen}.{aftermath(view, index)}",
+        sentence=f"Rank {rank} of attempt {attempt.number}, resuming when {left}, {seen}.{aftermath(view, index)}",
         attempt=attempt.number,
         rank=rank,
         path=view.struck_path(index),

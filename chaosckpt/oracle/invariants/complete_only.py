@@ -40,15 +40,11 @@ def _violation(view: TrialView, recovery: Recovery, identity: Identity, seen: st
     rank = identity.subject.ranks[0]
     answer = recovery.answer(rank)
     step = answer.event.chosen
-    stamps = ", ".join(
-        f"rank {number} from attempt {digest.stamp[0]}, step {digest.stamp[1]}, as rank {digest.stamp[2]} of {digest.stamp[3]}"
-        for number, digest in sorted(identity.subject.digests.items())
-    )
     return Violation(
         invariant=complete_only.name,
         sentence=(
-            f"In attempt {recovery.attempt.number} {identity.subject.name} loaded a checkpoint said to be step {step} that is no "
-            f"state ever captured: {seen}. Its stamps: {stamps}.{aftermath(view, answer.index)}"
+            f"In attempt {recovery.attempt.number} {identity.subject.name} loaded a checkpoint said to be step {step} "
+            f"that is no state ever captured: {seen}. It is stamped {_stamps(identity)}.{aftermath(view, answer.index)}"
         ),
         attempt=recovery.attempt.number,
         rank=rank if len(identity.subject.ranks) == 1 else None,
@@ -58,6 +54,15 @@ def _violation(view: TrialView, recovery: Recovery, identity: Identity, seen: st
         seen=seen,
         error_type=slug,
         evidence=tuple(recovery.answer(number).index for number in identity.subject.ranks),
+    )
+
+
+def _stamps(identity: Identity) -> str:
+    """Where each rank's own part says that it was captured."""
+    stamps = {rank: digest.stamp for rank, digest in sorted(identity.subject.digests.items())}
+    return ", ".join(
+        f"on rank {rank} as attempt {attempt}, step {step}, rank {saver} of {world}"
+        for rank, (attempt, step, saver, world) in stamps.items()
     )
 
 

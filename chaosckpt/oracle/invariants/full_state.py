@@ -50,6 +50,6 @@ def _violation(view: TrialView, recovery: Recovery, identity: Identity, lost: li
 
 full_state = Invariant(
     name="full-state",
-    holds="parameters, optimizer, scheduler, step, random streams and data position of every rank are those of the same capture",
+    holds="parameters, optimizer, scheduler, step, random streams and data position of every rank are of one capture",
     judge=_judge,
 )

@@ -63,8 +63,8 @@ def _violation(
     return Violation(
         invariant=newest_complete.name,
         sentence=(
-            f"{what} {required}, which every rank had been told was safe ({', '.join(tiers)}) and nothing since then has "
-            f"excused.{aftermath(view, index)}"
+            f"{what} {required}, which every rank had been told was safe ({', '.join(tiers)}), and which nothing since "
+            f"has taken away.{aftermath(view, index)}"
         ),
         attempt=recovery.attempt.number,
         rank=rank,
@@ -79,6 +79,6 @@ def _violation(
 
 newest_complete = Invariant(
     name="newest-complete",
-    holds="recovery chooses something permitted: the newest checkpoint that was acknowledged and survives, or a newer complete one",
+    holds="recovery chooses the newest checkpoint that was acknowledged and survives, or a newer complete one",
     judge=_judge,
 )

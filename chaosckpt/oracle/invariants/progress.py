@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chaosckpt.model.journal import Raised
 from chaosckpt.model.verdict import Violation
-from chaosckpt.oracle.failures import root_error
+from chaosckpt.oracle.failures import ended_before_recovery, root_error
 from chaosckpt.oracle.invariant import Invariant, NotJudged
 from chaosckpt.oracle.recovery import recoveries
 from chaosckpt.oracle.view import AttemptView, Track, TrialView
@@ -15,7 +15,7 @@ def _judge(view: TrialView) -> list[Violation] | NotJudged:
     closing = view.closing
     if closing is None or closing.end is None:
         return NotJudged("the trial had no closing attempt that ended")
-    if all(track.phase == "absent" for track in closing.tracks):
+    if ended_before_recovery(closing):
         return NotJudged("the closing attempt ended before any rank began to recover")
     excused = _failed_to_recover(view, closing)
     if excused is not None:
@@ -69,8 +69,8 @@ def _violation(
     return Violation(
         invariant=progress.name,
         sentence=(
-            f"The closing attempt {closing.number}, into which no fault was injected, did not end as it should: rank {track.rank}, "
-            f"{seen}.{aftermath(view, index)}"
+            f"The closing attempt {closing.number}, into which no fault was injected, did not end as it should: "
+            f"rank {track.rank}: {seen}.{aftermath(view, index)}"
         ),
         attempt=closing.number,
         rank=track.rank,
@@ -85,6 +85,6 @@ def _violation(
 
 progress = Invariant(
     name="progress",
-    holds="after the faults have stopped, the job ends: remains of a crash block neither recovery, nor saves, nor the end",
+    holds="after the faults have stopped, the job ends: remains of a crash block neither recovery nor saves",
     judge=_judge,
 )

@@ -38,7 +38,8 @@ def _violation(view: TrialView, recovery: Recovery, held: dict[int, str], slug: 
     return Violation(
         invariant=rank_agreement.name,
         sentence=(
-            f"In attempt {recovery.attempt.number} the ranks resumed from different checkpoints: {seen}.{aftermath(view, last)}"
+            f"In attempt {recovery.attempt.number} the ranks resumed from different checkpoints: {seen}."
+            f"{aftermath(view, last)}"
         ),
         attempt=recovery.attempt.number,
         rank=odd,

@@ -33,8 +33,8 @@ def _violation(view: TrialView, recovery: Recovery, answer: At[Recovered], seen:
     return Violation(
         invariant=report_truth.name,
         sentence=(
-            f"In attempt {recovery.attempt.number} the target told rank {answer.event.rank} that it recovered {said}, but "
-            f"{seen}.{aftermath(view, answer.index)}"
+            f"In attempt {recovery.attempt.number} the target told rank {answer.event.rank} it recovered {said}, "
+            f"but {seen}.{aftermath(view, answer.index)}"
         ),
         attempt=recovery.attempt.number,
         rank=answer.event.rank,

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from chaosckpt.model.journal import FaultLanded, FaultMissed, HarnessTrouble, Journal, TrialEnded, Untraced
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.verdict import Verdict, Violation
+from chaosckpt.oracle.failures import ended_before_recovery
 from chaosckpt.oracle.invariant import Invariant, NotJudged
 from chaosckpt.oracle.precedence import BUILT_IN, ranked
 from chaosckpt.oracle.view import AttemptView, TrialView
@@ -50,7 +51,7 @@ def _judge(view: TrialView, invariants: Sequence[Invariant]) -> tuple[list[Viola
     for invariant in invariants:
         try:
             found = invariant.judge(view)
-        except Exception as error:  # noqa: BLE001 - an invariant may be a plugin's; one that breaks must not let a trial pass
+        except Exception as error:  # An invariant may be a plugin's; one that breaks must not let a trial pass.
             broken.append(f"the invariant {invariant.name} failed with {type(error).__name__}: {error}")
             continue
         if not isinstance(found, NotJudged):
@@ -70,7 +71,7 @@ def _doubts(view: TrialView) -> Iterator[str]:
     closing = view.closing
     if closing is None:
         yield "there was no closing attempt"
-    elif all(track.phase == "absent" for track in closing.tracks):
+    elif ended_before_recovery(closing):
         yield "the closing attempt ended before any rank began to recover"
     yield from _doubtful_trace(view)
 
@@ -98,6 +99,6 @@ def _doubtful_trace(view: TrialView) -> Iterator[str]:
     for at in view.all(Untraced):
         if at.event.attempt in struck:
             yield (
-                f"rank {at.event.rank} reached storage past the gate in attempt {at.event.attempt} ({at.event.what}), so what the "
-                "fault left there is not what the schedule says"
+                f"rank {at.event.rank} reached storage past the gate in attempt {at.event.attempt} ({at.event.what}), "
+                "so what the fault left there is not what the schedule says"
             )
