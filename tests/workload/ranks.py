@@ -62,7 +62,7 @@ class Ranks(Generic[Result]):
 
 
 def run_ranks(world_size: int, function: Callable[[int], Result]) -> Ranks[Result]:
-    """`function(rank)` on each rank. Results travel by pickle. A rank that doesn't end before the deadline is killed."""
+    """`function(rank)` on each rank. Results travel by pickle. A rank that has not ended by the deadline is killed."""
     with tempfile.TemporaryDirectory(prefix="ranks-") as directory:
         rendezvous = Path(directory) / "rendezvous"
         readers, processes = [], []
