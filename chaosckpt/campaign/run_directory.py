@@ -34,7 +34,9 @@ def create(wanted: str | Path | None, base: Path | None = None) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"the run directory {path} can't be made: {error.strerror}; choose another --run-dir") from error
+        raise UsageError(
+            f"the run directory {path} can't be made: {error.strerror}; choose another --run-dir"
+        ) from error
     _mark(path)
     return path
 
@@ -45,7 +47,9 @@ def existing(path: str | Path) -> Path:
     if not found.is_dir():
         raise UsageError(f"there is no run directory {found}; `ls {DEFAULT_PARENT}` shows the runs made from here")
     if not is_marked(found):
-        raise UsageError(f"{found} is not a run directory of chaosckpt: it has no {MARK} file; name the directory of a run")
+        raise UsageError(
+            f"{found} is not a run directory of chaosckpt: it has no {MARK} file; name the directory of a run"
+        )
     return found
 
 
@@ -65,7 +69,9 @@ def _refuse_foreign(path: Path) -> None:
     try:
         occupied = path.is_dir() and any(path.iterdir())
     except OSError as error:
-        raise UsageError(f"the run directory {path} can't be read: {error.strerror}; choose another --run-dir") from error
+        raise UsageError(
+            f"the run directory {path} can't be read: {error.strerror}; choose another --run-dir"
+        ) from error
     if occupied:
         raise UsageError(
             f"{path} is not empty and has no mark of chaosckpt, so it is left alone; name a new or an empty directory as --run-dir"
@@ -87,7 +93,9 @@ def _numbered(parent: Path) -> Path:
             _mark(path)
             return path
     except OSError as error:
-        raise UsageError(f"no run directory can be made in {parent}: {error.strerror}; name one by --run-dir") from error
+        raise UsageError(
+            f"no run directory can be made in {parent}: {error.strerror}; name one by --run-dir"
+        ) from error
 
 
 def _mark(path: Path) -> None:
@@ -97,6 +105,8 @@ def _mark(path: Path) -> None:
     except FileExistsError as error:
         raise UsageError(f"another run has just begun in {path}; choose another --run-dir") from error
     except OSError as error:
-        raise UsageError(f"the run directory {path} can't be written: {error.strerror}; choose another --run-dir") from error
+        raise UsageError(
+            f"the run directory {path} can't be written: {error.strerror}; choose another --run-dir"
+        ) from error
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ import msgspec
 import chaosckpt
 from chaosckpt import plugins
 from chaosckpt.campaign.scenario_check import check, is_target_file
-from chaosckpt.campaign.scenario_error import nearest, sentence
+from chaosckpt.campaign.scenario_error import sentence
 from chaosckpt.errors import UsageError
 from chaosckpt.model.scenario import Scenario, TargetSettings, TopologySettings
+from chaosckpt.plugins import nearest
 
 
 def shipped_directory() -> Path:
@@ -47,7 +48,7 @@ def find(spec: str) -> Scenario:
     name = path.stem if path.suffix == ".toml" and str(path.parent) in (".", "scenarios") else spec
     if name in known:
         return read(known[name])
-    if spec in target_names():
+    if spec in plugins.names("targets"):
         return scenario_for_target(spec)
     raise UsageError(f"there is no scenario {spec!r}: neither a file nor a shipped scenario; {nearest(name, known)}")
 
@@ -83,15 +84,12 @@ def scenario_for_target(spec: str) -> Scenario:
     """The default scenario for a target: two nodes with one rank each, one rank, and two on one node; every fault kind."""
     name = spec.rpartition(":")[2] if is_target_file(spec) else spec
     topology = TopologySettings(ranks=((1, 1), (1,), (2,)))
-    scenario = Scenario(name=name, description=f"{spec}, default scenario", target=TargetSettings(use=spec), topology=topology)
+    scenario = Scenario(
+        name=name, description=f"{spec}, default scenario", target=TargetSettings(use=spec), topology=topology
+    )
     scenario = _with_target_file(scenario, None)
     check(scenario)
     return scenario
-
-
-def target_names() -> Collection[str]:
-    """The registered targets."""
-    return plugins.names("targets")
 
 
 def _with_target_file(scenario: Scenario, directory: Path | None) -> Scenario:
@@ -103,11 +101,15 @@ def _with_target_file(scenario: Scenario, directory: Path | None) -> Scenario:
     candidates = [Path(name).expanduser(), *([directory / name] if directory else [])]
     path = next((candidate.absolute() for candidate in candidates if candidate.is_file()), None)
     if path is None:
-        raise UsageError(f"target.use = {use!r}: there is no file {name}; write `chaosckpt init DIRECTORY` for a starter")
+        raise UsageError(
+            f"target.use = {use!r}: there is no file {name}; write `chaosckpt init DIRECTORY` for a starter"
+        )
     classes = _classes(path)
     if wanted not in classes:
         problem = f"has no class {wanted!r}" if wanted else "is named without its class"
-        raise UsageError(f"target.use = {use!r}: {name} {problem}; write {name}:CLASS with one of: {', '.join(classes) or 'none'}")
+        raise UsageError(
+            f"target.use = {use!r}: {name} {problem}; write {name}:CLASS with one of: {', '.join(classes) or 'none'}"
+        )
     return msgspec.structs.replace(scenario, target=msgspec.structs.replace(scenario.target, use=f"{path}:{wanted}"))
 
 

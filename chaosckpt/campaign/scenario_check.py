@@ -61,10 +61,14 @@ def check_storage(scenario: Scenario) -> None:
     for name in ("shared", "local"):
         directory = getattr(scenario.storage, name)
         if directory is not None and not Path(directory).is_absolute():
-            raise UsageError(f"storage.{name} = {directory!r} is not an absolute path; every node must understand it alike")
+            raise UsageError(
+                f"storage.{name} = {directory!r} is not an absolute path; every node must understand it alike"
+            )
     shared = scenario.storage.shared
     if shared is not None and not Path(shared).is_dir():
-        raise UsageError(f"storage.shared = {shared!r} is not a directory; create it, or leave the key out for a temporary one")
+        raise UsageError(
+            f"storage.shared = {shared!r} is not a directory; create it, or leave the key out for a temporary one"
+        )
 
 
 def check_plugins(scenario: Scenario) -> None:
@@ -74,10 +78,14 @@ def check_plugins(scenario: Scenario) -> None:
         if kind not in known:
             raise UsageError(f"faults.kinds.{kind} is no fault; {nearest(kind, known)}")
     if scenario.faults.kinds and not any(scenario.faults.kinds.values()):
-        raise UsageError("faults.kinds gives every kind the weight 0, so that no fault is left; leave the table out for all")
+        raise UsageError(
+            "faults.kinds gives every kind the weight 0, so that no fault is left; leave the table out for all"
+        )
     use, known = scenario.target.use, plugins.names("targets")
     if not is_target_file(use) and use not in known:
-        raise UsageError(f"target.use = {use!r} is no target; {nearest(use, known)} (or name a file: my_target.py:MyTarget)")
+        raise UsageError(
+            f"target.use = {use!r} is no target; {nearest(use, known)} (or name a file: my_target.py:MyTarget)"
+        )
     if scenario.target.options:
         _check_options(scenario.target)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import msgspec
 
 from chaosckpt.model.scenario import Scenario
+from chaosckpt.plugins import nearest
 
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>.*)`$")
 _MISSING = re.compile(r"Object missing required field `(?P<key>.*)`$")
@@ -32,14 +32,6 @@ _HINTS = {
     "topology.failure_groups": "it is a list of groups of nodes, such as [[0, 1]]",
     "target": 'write a table: [target] and below it use = "dcp"',
 }
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """What to do about a word that isn't known: the nearest one if one is near, and all that are known."""
-    words = sorted(known)
-    close = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
-    suggestion = f"did you mean {close[0]!r}? " if close else ""
-    return f"{suggestion}known: {', '.join(words) or 'none'}"
 
 
 def sentence(error: msgspec.ValidationError, data: Mapping[str, Any]) -> str:

@@ -36,7 +36,17 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 def run() -> tuple[Check, ...]:
     """Check everything; takes some seconds, because torch and Ray are really imported."""
-    checks: tuple[Callable[[], Check], ...] = (python, kernel, gate, ptrace, descriptors, shared_memory, temporary_space, torch, ray)
+    checks: tuple[Callable[[], Check], ...] = (
+        python,
+        kernel,
+        gate,
+        ptrace,
+        descriptors,
+        shared_memory,
+        temporary_space,
+        torch,
+        ray,
+    )
     return tuple(check() for check in checks)
 
 
@@ -90,7 +100,9 @@ def ptrace() -> Check:
         return Check(name="ptrace", state="ok", found="no Yama, so the kernel's own rules hold")
     if scope in ("0", "1"):
         return Check(name="ptrace", state="ok", found=f"Yama scope {scope}")
-    return Check(name="ptrace", state="missing", found=f"Yama scope {scope}", remedy="sysctl kernel.yama.ptrace_scope=1, by root")
+    return Check(
+        name="ptrace", state="missing", found=f"Yama scope {scope}", remedy="sysctl kernel.yama.ptrace_scope=1, by root"
+    )
 
 
 def descriptors() -> Check:
@@ -105,7 +117,9 @@ def descriptors() -> Check:
 
 def shared_memory() -> Check:
     """Room in /dev/shm, where Ray keeps its objects."""
-    return _space("shared memory", Path("/dev/shm"), SHARED_MEMORY_MB, "give the container more of it (Docker: --shm-size=1g)")
+    return _space(
+        "shared memory", Path("/dev/shm"), SHARED_MEMORY_MB, "give the container more of it (Docker: --shm-size=1g)"
+    )
 
 
 def temporary_space() -> Check:
@@ -131,7 +145,9 @@ def torch() -> Check:
     if check.state == "ok" and "True" not in check.found:
         remedy = "install a build of torch with torch.distributed and gloo; the usual wheels have them"
         return Check(name="torch", state="missing", found=f"{version('torch')} without gloo", remedy=remedy)
-    return check if check.state != "ok" else Check(name="torch", state="ok", found=f"{version('torch')}, gloo available")
+    return (
+        check if check.state != "ok" else Check(name="torch", state="ok", found=f"{version('torch')}, gloo available")
+    )
 
 
 def ray() -> Check:

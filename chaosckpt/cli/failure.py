@@ -21,7 +21,7 @@ _run_directory: Path | None = None
 
 def report_into(run_directory: Path) -> None:
     """From now on, the traceback of a fault of chaosckpt is written into this run directory."""
-    global _run_directory  # noqa: PLW0603 - one process runs one command
+    global _run_directory
     _run_directory = run_directory
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 import msgspec
@@ -27,11 +28,15 @@ Examples:
 
 @click.command(epilog=EXAMPLES)
 @click.argument("what", metavar="SCENARIO", required=False)
-@click.option("--trials", type=click.IntRange(min=1), help=f"Stop after so many trials. Default {DEFAULT_TRIALS} without a time.")
+@click.option(
+    "--trials", type=click.IntRange(min=1), help=f"Stop after so many trials. Default {DEFAULT_TRIALS} without a time."
+)
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="Stop after this time; adds to --hours.")
 @click.option("--hours", type=click.FloatRange(min=0, min_open=True), help="Stop after this time; adds to --minutes.")
 @click.option("--seed", type=click.IntRange(min=0), help="What is drawn: the same seed, the same schedules. Default 1.")
-@click.option("--workers", type=click.IntRange(min=1), help="Trials that run side by side. Default by the number of cores.")
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="Trials that run side by side. Default by the number of cores."
+)
 @click.option("--address", metavar="ADDRESS", help="A Ray cluster, as for ray.init. Default: a local Ray of its own.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
 @click.option("--run-dir", metavar="DIR", help="A new or empty directory for the run. Default chaosckpt-runs/NNN.")
@@ -43,7 +48,9 @@ Examples:
     help=f"The share of inconclusive trials above which the exit code is 3. Default {INCONCLUSIVE_SHARE}.",
 )
 @click.pass_context
-def fuzz(context: click.Context, what: str | None, as_json: bool, run_dir: str | None, resume: str | None, **given: object) -> None:
+def fuzz(
+    context: click.Context, /, what: str | None, as_json: bool, run_dir: str | None, resume: str | None, **given: Any
+) -> None:
     """Fuzz SCENARIO: a TOML file, the name of a shipped scenario, or a target as FILE.py:CLASS.
 
     Every finding is shrunk, stored as a folder and shown with the command that reproduces it.
@@ -61,10 +68,12 @@ def fuzz(context: click.Context, what: str | None, as_json: bool, run_dir: str |
     context.exit(summary.exit_code)
 
 
-def _fresh(what: str | None, run_dir: str | None, given: dict[str, object]) -> FuzzOptions:
+def _fresh(what: str | None, run_dir: str | None, given: dict[str, Any]) -> FuzzOptions:
     """Options of a new campaign, with its run directory made. Everything is checked before anything is touched."""
     if what is None:
-        raise UsageError("name what to fuzz: a scenario (see `chaosckpt list scenarios`), or a target as my_target.py:MyTarget")
+        raise UsageError(
+            "name what to fuzz: a scenario (see `chaosckpt list scenarios`), or a target as my_target.py:MyTarget"
+        )
     found = scenario.find(what)
     options = _with_given(FuzzOptions(scenario=found, run=""), given)
     if options.trials is None and options.seconds is None:
@@ -74,7 +83,7 @@ def _fresh(what: str | None, run_dir: str | None, given: dict[str, object]) -> F
     return options
 
 
-def _resumed(what: str | None, run_dir: str | None, resume: str, given: dict[str, object]) -> FuzzOptions:
+def _resumed(what: str | None, run_dir: str | None, resume: str, given: dict[str, Any]) -> FuzzOptions:
     """Options of a campaign that goes on: what was stored, with new budgets where they are given."""
     if what is not None:
         raise UsageError(f"--resume takes the scenario from the run; leave out {what!r}")
@@ -82,7 +91,9 @@ def _resumed(what: str | None, run_dir: str | None, resume: str, given: dict[str
         raise UsageError(f"--resume goes on in {resume}; leave out --run-dir {run_dir}")
     stored = campaign_options.load(run_directory.existing(resume))
     if given["seed"] is not None and given["seed"] != stored.seed:
-        raise UsageError(f"--seed {given['seed']} is not the seed {stored.seed} of the run {resume}; leave --seed out, or start a new run")
+        raise UsageError(
+            f"--seed {given['seed']} is not the seed {stored.seed} of the run {resume}; leave --seed out, or start a new run"
+        )
     budgets = ("trials", "minutes", "hours")
     if any(given[name] is not None for name in budgets):
         stored = msgspec.structs.replace(stored, trials=None, seconds=None)
@@ -91,10 +102,12 @@ def _resumed(what: str | None, run_dir: str | None, resume: str, given: dict[str
     return options
 
 
-def _with_given(options: FuzzOptions, given: dict[str, object]) -> FuzzOptions:
+def _with_given(options: FuzzOptions, given: dict[str, Any]) -> FuzzOptions:
     """The options with those replaced that were named on the command line."""
-    changes = {name: value for name, value in given.items() if value is not None and name not in ("minutes", "hours", "keep")}
-    seconds = campaign_options.budget_seconds(given["minutes"], given["hours"])  # type: ignore[arg-type] - click has checked them
+    changes = {
+        name: value for name, value in given.items() if value is not None and name not in ("minutes", "hours", "keep")
+    }
+    seconds = campaign_options.budget_seconds(given["minutes"], given["hours"])
     if seconds is not None:
         changes["seconds"] = seconds
     if given["keep"]:

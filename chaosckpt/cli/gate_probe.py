@@ -98,7 +98,11 @@ def _answer_calls(listener: int, connection: socket.socket) -> str:
         ready = {descriptor for descriptor, _ in poll.poll(PATIENCE_SECONDS * 1000)}
         if connection.fileno() in ready:
             told = connection.recv(1)
-            return "" if told == bytes([ANSWER]) else "the supervisor can't read the memory of its child (process_vm_readv)"
+            return (
+                ""
+                if told == bytes([ANSWER])
+                else "the supervisor can't read the memory of its child (process_vm_readv)"
+            )
         if listener not in ready:
             return f"no call was notified within {PATIENCE_SECONDS} seconds"
         buffer = ctypes.create_string_buffer(k.NOTIFICATION.size)

@@ -8,7 +8,7 @@ import click
 
 from chaosckpt.errors import UsageError
 
-SCENARIO = '''\
+SCENARIO = """\
 # What is tested. Every key is described in docs/reference/scenario.md; try it with: chaosckpt fuzz scenario.toml --trials 50
 name = "mine"
 description = "My checkpointer: two nodes with one rank each, and one rank alone"
@@ -22,7 +22,7 @@ save_every = 2
 
 [topology]
 ranks = [[1, 1], [1]]
-'''
+"""
 
 TARGET = '''\
 """A checkpointer under test: a directory a step, and a marker file that says it is complete. It has a bug; fuzz finds it."""

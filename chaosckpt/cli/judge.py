@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import click
-import msgspec
 
+from chaosckpt import oracle
 from chaosckpt.campaign import journals, options, run_directory
 from chaosckpt.campaign.journals import Numbered
 from chaosckpt.campaign.options import parse_trial
@@ -14,7 +15,6 @@ from chaosckpt.cli import output
 from chaosckpt.errors import UsageError
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.verdict import Verdict
-from chaosckpt.oracle.check import check
 from chaosckpt.report.judgement import judgement_text
 
 EXAMPLES = """\b
@@ -28,7 +28,9 @@ Exit codes: 0 all pass, 1 violations, 2 usage, 3 nothing to judge."""
 
 @click.command(epilog=EXAMPLES)
 @click.argument("run")
-@click.option("--explain", metavar="SEED:INDEX", help="Say of one trial what recovery had to choose and what it was allowed to.")
+@click.option(
+    "--explain", metavar="SEED:INDEX", help="Say of one trial what recovery had to choose and what it was allowed to."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
 @click.pass_context
 def judge(context: click.Context, run: str, explain: str | None, as_json: bool) -> None:
@@ -37,9 +39,8 @@ def judge(context: click.Context, run: str, explain: str | None, as_json: bool) 
     scenario = options.load(directory).scenario
     if explain is not None:
         parse_trial(explain)
-        _explain(scenario, _of_trial(directory, explain), as_json)
-        return
-    verdicts = {found.journal.trial: check(scenario, found.journal) for found in journals.read(directory)}
+        context.exit(_explain(scenario, _of_trial(directory, explain), as_json))
+    verdicts = {found.journal.trial: oracle.check(scenario, found.journal) for found in journals.read(directory)}
     if as_json:
         output.print_json({"run": str(directory), **_counts(verdicts), "verdicts": verdicts})
     else:
@@ -49,24 +50,35 @@ def judge(context: click.Context, run: str, explain: str | None, as_json: bool) 
 
 
 def _counts(verdicts: dict[str, Verdict]) -> dict[str, int]:
-    outcomes = [verdict.outcome for verdict in verdicts.values()]
-    names = {"passed": "pass", "violations": "violation", "inconclusive": "inconclusive"}
-    return {"trials": len(outcomes), **{name: outcomes.count(outcome) for name, outcome in names.items()}}
+    counts = Counter(verdict.outcome for verdict in verdicts.values())
+    return {
+        "trials": len(verdicts),
+        "passed": counts["pass"],
+        "violations": counts["violation"],
+        "inconclusive": counts["inconclusive"],
+    }
 
 
 def _of_trial(directory: Path, trial: str) -> Numbered:
     """The last journal of a trial. Raises UsageError where the run has none."""
     found = [numbered for numbered in journals.read(directory) if numbered.journal.trial == trial]
     if not found:
-        raise UsageError(f"the run {directory} has no complete journal of trial {trial}; `chaosckpt judge {directory}` lists those it has")
+        raise UsageError(
+            f"the run {directory} has no complete journal of trial {trial}; `chaosckpt judge {directory}` lists those it has"
+        )
     return found[-1]
 
 
-def _explain(scenario: Scenario, found: Numbered, as_json: bool) -> None:
+def _explain(scenario: Scenario, found: Numbered, as_json: bool) -> int:
+    """Print the oracle's reasoning about one trial, and where its journal stands; returns the exit code."""
+    verdict = oracle.check(scenario, found.journal)
     explanation = oracle.explain(scenario, found.journal)
-    verdict = check(scenario, found.journal)
+    first, last = found.places[0], found.places[-1]
     if as_json:
-        output.print_json({"trial": found.journal.trial, "verdict": verdict, "explanation": explanation, "places": found.places})
-        return
-    click.echo(explanation)
-    click.echo(msgspec.json.encode(verdict).decode())
+        output.print_json(
+            {"trial": found.journal.trial, "verdict": verdict, "explanation": explanation, "journal": first}
+        )
+    else:
+        click.echo(explanation)
+        click.echo(f"#0 is {first}, #{len(found.places) - 1} is {last}")
+    return 1 if verdict.outcome == "violation" else 0

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 import click
 from rich.table import Table
 
@@ -14,6 +11,7 @@ from chaosckpt.cli import output
 from chaosckpt.errors import UsageError
 from chaosckpt.model.census import Census, GoldenRun
 from chaosckpt.model.scenario import Scenario
+from chaosckpt.oracle.precedence import BUILT_IN
 from chaosckpt.report.census import census_table
 
 EXAMPLES = """\b
@@ -22,7 +20,9 @@ Examples:
   chaosckpt list faults --json
   chaosckpt list census scenarios/dcp.toml"""
 
-as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
+as_json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else."
+)
 
 
 @click.group(name="list", epilog=EXAMPLES)
@@ -31,12 +31,18 @@ def listing() -> None:
 
 
 @listing.command()
+@click.option("--canaries", is_flag=True, help="Also those with a deliberate bug, which prove that the oracle works.")
 @as_json_option
-def targets(as_json: bool) -> None:
+def targets(as_json: bool, canaries: bool) -> None:
     """List the checkpointers that can be tested, with what they guarantee."""
-    rows = {
-        name: {"guarantees": sorted(found.guarantees), "tiers": sorted(found.tiers), "description": first_sentence(found.__doc__)}
+    rows: dict[str, dict[str, object]] = {
+        name: {
+            "guarantees": sorted(found.guarantees),
+            "tiers": sorted(found.tiers),
+            "description": first_sentence(found.__doc__),
+        }
         for name, found in sorted(plugins.targets().items())
+        if canaries or not name.startswith("canary-")
     }
     _show("targets", rows, as_json)
 
@@ -45,7 +51,7 @@ def targets(as_json: bool) -> None:
 @as_json_option
 def faults(as_json: bool) -> None:
     """List the kinds of fault, with the guarantees under which a checkpoint must outlive them."""
-    rows = {
+    rows: dict[str, dict[str, object]] = {
         kind: {"ends": found.ends, "needs": sorted(found.needs), "description": first_sentence(found.__doc__)}
         for kind, found in sorted(plugins.faults().items())
     }
@@ -56,7 +62,10 @@ def faults(as_json: bool) -> None:
 @as_json_option
 def invariants(as_json: bool) -> None:
     """List the properties that every trial is judged by, in the order of their precedence."""
-    rows = {name: {"holds when": found.holds} for name, found in plugins.invariants().items()}
+    built_in = [invariant.name for invariant in BUILT_IN]
+    found = plugins.invariants()
+    ordered = [*built_in, *(name for name in found if name not in built_in)]
+    rows: dict[str, dict[str, object]] = {name: {"holds when": found[name].holds} for name in ordered if name in found}
     _show("invariants", rows, as_json)
 
 
@@ -64,7 +73,7 @@ def invariants(as_json: bool) -> None:
 @as_json_option
 def scenarios(as_json: bool) -> None:
     """List the scenarios that come with chaosckpt."""
-    rows = {}
+    rows: dict[str, dict[str, object]] = {}
     for name, path in scenario.shipped().items():
         found = scenario.read(path)
         topologies = " ".join(map(str, found.topology.topologies))
@@ -87,30 +96,32 @@ def census(what: str, as_json: bool) -> None:
 
 
 def _take_census(found: Scenario) -> Census:
-    """Run the scenario without faults in a temporary directory, on this machine alone."""
-    from chaosckpt.engine.arena import local_arena  # Imported late, so that help and bad input are answered at once.
-    from chaosckpt.engine.golden import prepare
+    """The census of a scenario: run without faults on this machine, unless it was taken before."""
+    from chaosckpt.campaign import preparation  # Imported late, so that help and bad input are answered at once.
 
     if found.run.gate == "none":
-        raise UsageError('run.gate = "none": without the gate no operation is seen; leave the key out to list the census')
-    with tempfile.TemporaryDirectory(prefix="chaosckpt-census-") as directory:
-        arena = local_arena(found, Path(directory) / "arena")
-        try:
-            return prepare(found, arena, say=lambda text: click.echo(text, err=True))
-        finally:
-            arena.close()
+        raise UsageError(
+            'run.gate = "none": without the gate no operation is seen; leave the key out to list the census'
+        )
+    return preparation.prepare(found, say=lambda text: click.echo(text, err=True)).census
 
 
 def plain(census: Census) -> dict[str, object]:
     """The census as one JSON object: each run with its points, addresses and labels."""
-    return {"fingerprint": census.fingerprint, "environment": census.environment, "runs": [_run(run) for run in census.runs]}
+    return {
+        "fingerprint": census.fingerprint,
+        "environment": census.environment,
+        "runs": [_run(run) for run in census.runs],
+    }
 
 
 def _run(run: GoldenRun) -> dict[str, object]:
     stages: dict[str, int] = {}
     for point in run.points:
         stages[point.label.stage] = stages.get(point.label.stage, 0) + 1
-    points = [{**output.plain(point.address), **output.plain(point.label), "length": point.length} for point in run.points]
+    points = [
+        {**output.plain(point.address), **output.plain(point.label), "length": point.length} for point in run.points
+    ]
     return {"topology": str(run.topology), "resumed_from": run.resumed_from, "stages": stages, "points": points}
 
 

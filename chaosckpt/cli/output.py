@@ -8,10 +8,14 @@ import click
 import msgspec
 from rich.console import Console
 
+WIDE = 160
+"""Columns of tables where there is no terminal to tell."""
+
 
 def console() -> Console:
-    """Standard output. Colours only on a terminal; a long path isn't broken over lines when it goes to a file."""
-    return Console(soft_wrap=True, highlight=False)
+    """Standard output. Colours only on a terminal; elsewhere no line is broken for a width that nobody has."""
+    found = Console(soft_wrap=True, highlight=False)
+    return found if found.is_terminal else Console(soft_wrap=True, highlight=False, width=WIDE)
 
 
 def error_console() -> Console:

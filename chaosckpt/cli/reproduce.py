@@ -35,7 +35,9 @@ def reproduce(
 ) -> None:
     """Replay the folder FINDING, or the trial SEED:INDEX of a scenario. Needs no Ray."""
     options = _options(finding, what, trial, times)
-    from chaosckpt.campaign import reproduce as campaign  # Imported late, so that help and bad input are answered at once.
+    from chaosckpt.campaign import (
+        reproduce as campaign,
+    )  # Imported late, so that help and bad input are answered at once.
 
     def watch(replay: Replay) -> None:
         click.echo(replay_line(replay, times), err=True)

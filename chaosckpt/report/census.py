@@ -30,7 +30,14 @@ def _points(run: GoldenRun) -> Table:
     for (label, rank, op, path), group in groupby(points, key=_likeness):
         members = list(group)
         lengths = [member.length for member in members if member.length is not None]
-        table.add_row(label, str(rank), op, path, f"×{len(members)}" if len(members) > 1 else "", str(sum(lengths)) if lengths else "")
+        table.add_row(
+            label,
+            str(rank),
+            op,
+            path,
+            f"×{len(members)}" if len(members) > 1 else "",
+            str(sum(lengths)) if lengths else "",
+        )
     return table
 
 

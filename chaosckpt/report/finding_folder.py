@@ -32,7 +32,9 @@ def readme(finding: Finding, scenario: Scenario, environment: Mapping[str, str],
     lines += ["## Where it was found", ""]
     lines += [f"- scenario: {scenario.name}" + (f" ({scenario.description})" if scenario.description else "")]
     lines += [f"- target: {scenario.target.use}{_options(scenario)}"]
-    lines += [f"- first in trial {finding.trial}; {finding.count} trials of the campaign have this root cause: {finding.cause}"]
+    lines += [
+        f"- first in trial {finding.trial}; {finding.count} trials of the campaign have this root cause: {finding.cause}"
+    ]
     lines += [f"- shrunk with {finding.shrink_trials} trials"]
     lines += [f"- {name}: {value}" for name, value in sorted(environment.items())]
     lines += ["", "## In this folder", "", *_contents(), ""]
@@ -48,7 +50,12 @@ def issue(finding: Finding, scenario: Scenario, environment: Mapping[str, str]) 
     lines += ["### Expected and seen", "", *_details(finding), ""]
     lines += ["### How to reproduce", "", "With the folder of this finding:", "", "    pip install chaosckpt"]
     lines += [f"    chaosckpt reproduce {finding.id}", "", _rate(finding), ""]
-    lines += ["### Environment", "", f"- target: {scenario.target.use}{_options(scenario)}", f"- workload: {scenario.workload.strategy}"]
+    lines += [
+        "### Environment",
+        "",
+        f"- target: {scenario.target.use}{_options(scenario)}",
+        f"- workload: {scenario.workload.strategy}",
+    ]
     lines += [f"- {name}: {value}" for name, value in sorted(environment.items())]
     return without_local_paths("\n".join([*lines, ""]))
 
@@ -72,7 +79,9 @@ def _title(finding: Finding) -> str:
 
 def _faults(faults: Sequence[str], level: str = "##") -> list[str]:
     lines = [f"{level} What was done", ""]
-    lines += [f"{number}. {fault}" for number, fault in enumerate(faults, 1)] or ["Nothing: it happens without a fault."]
+    lines += [f"{number}. {fault}" for number, fault in enumerate(faults, 1)] or [
+        "Nothing: it happens without a fault."
+    ]
     return [*lines, f"{len(faults) + 1 if faults else 1}. The job was started again, and its recovery was judged.", ""]
 
 

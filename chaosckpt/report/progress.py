@@ -59,7 +59,11 @@ def line(progress: Progress) -> str:
     """One line without colour."""
     if progress.phase == "prepare":
         return f"preparing: {progress.message or 'golden runs'}"
-    trials = plural(progress.trials, "trial") if progress.trials_budget is None else f"{progress.trials}/{progress.trials_budget} trials"
+    trials = (
+        plural(progress.trials, "trial")
+        if progress.trials_budget is None
+        else f"{progress.trials}/{progress.trials_budget} trials"
+    )
     parts = [trials, f"{progress.rate_per_minute:.0f}/min", _coverage(progress), plural(progress.findings, "finding")]
     if progress.inconclusive:
         parts.append(f"{progress.inconclusive} inconclusive")

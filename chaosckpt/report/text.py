@@ -31,7 +31,9 @@ def headline(summary: CampaignSummary) -> str:
         found = f"{plural(len(summary.findings), 'finding')} in {trials}"
         return f"{found}; everything about them is in {summary.run}"
     if summary.violations:
-        return f"{plural(summary.violations, 'violation')} in {trials}, not grouped into findings yet; see {summary.run}"
+        return (
+            f"{plural(summary.violations, 'violation')} in {trials}, not grouped into findings yet; see {summary.run}"
+        )
     if summary.trials == 0:
         return f"no trial was run, so nothing is known; see {summary.run}"
     if summary.exit_code == 3:
@@ -77,7 +79,9 @@ def _others(text: Text, findings: tuple[FindingSummary, ...]) -> None:
     text.append(f"Further findings ({len(findings)})\n", style="bold")
     for finding in findings:
         faults = " + ".join(finding.faults) or "no fault"
-        text.append(f"  {finding.id}  {finding.root_cause}  ×{finding.count}  reproduced {finding.reproduced}  by {faults}\n")
+        text.append(
+            f"  {finding.id}  {finding.root_cause}  ×{finding.count}  reproduced {finding.reproduced}  by {faults}\n"
+        )
     text.append("\n")
 
 
@@ -89,7 +93,11 @@ def _counts(text: Text, summary: CampaignSummary) -> None:
         f"{summary.trials}: {summary.passed} passed, {summary.violations} violations, "
         f"{summary.inconclusive} inconclusive ({share}); {summary.rate_per_minute:.0f} a minute",
     )
-    _row(text, "drawn", f"{summary.singles} single faults, {summary.multis} schedules; {summary.recovery_faults} struck a recovery")
+    _row(
+        text,
+        "drawn",
+        f"{summary.singles} single faults, {summary.multis} schedules; {summary.recovery_faults} struck a recovery",
+    )
     _row(text, "by attempts", _tally(summary.trials_by_attempts))
     _row(text, "by faults", _tally(summary.trials_by_faults))
     _row(text, "by topologies", _tally(summary.trials_by_topologies))
@@ -98,7 +106,11 @@ def _counts(text: Text, summary: CampaignSummary) -> None:
 
 
 def _coverage(text: Text, coverage: Coverage) -> None:
-    _row(text, "coverage", f"{coverage.hit} of {coverage.total} census points hit ({percent(coverage.hit, coverage.total)})")
+    _row(
+        text,
+        "coverage",
+        f"{coverage.hit} of {coverage.total} census points hit ({percent(coverage.hit, coverage.total)})",
+    )
     known = [stage for stage in STAGES if stage in coverage.by_stage]
     stages = known + sorted(set(coverage.by_stage) - set(known))
     if stages:
@@ -118,7 +130,9 @@ def _remarks(text: Text, summary: CampaignSummary) -> None:
     if summary.interrupted:
         remarks.append(f"interrupted; go on with: chaosckpt fuzz --resume {summary.run}")
     if summary.harness_troubles:
-        remarks.append(f"the harness itself failed in {plural(summary.harness_troubles, 'trial')}; see {summary.run}/campaign.log")
+        remarks.append(
+            f"the harness itself failed in {plural(summary.harness_troubles, 'trial')}; see {summary.run}/campaign.log"
+        )
     ordered = sorted(summary.inconclusive_reasons.items(), key=lambda entry: (-entry[1], entry[0]))
     remarks += [f"inconclusive ×{count}: {reason}" for reason, count in ordered[:5]]
     for remark in remarks:
@@ -135,7 +149,9 @@ def _row(text: Text, name: str, value: str, style: str = "") -> None:
 def replay_line(replay: Replay, times: int) -> str:
     """One line for one replay."""
     result = "the same violation" if replay.same else replay.outcome
-    return f"replay {replay.number}/{times}: {result}" + (f" ({replay.sentence})" if replay.sentence and not replay.same else "")
+    return f"replay {replay.number}/{times}: {result}" + (
+        f" ({replay.sentence})" if replay.sentence and not replay.same else ""
+    )
 
 
 def reproduction_text(result: Reproduction) -> Text:

@@ -44,4 +44,6 @@ FOUND = CampaignSummary(
     recovery_faults=12,
     inconclusive_reasons={"the fault did not land": 2, "a rank did not arrive": 1},
 )
-CLEAN = CampaignSummary(trials=10, passed=10, violations=0, inconclusive=0, rate_per_minute=99, coverage=COVERAGE, run="runs/002")
+CLEAN = CampaignSummary(
+    trials=10, passed=10, violations=0, inconclusive=0, rate_per_minute=99, coverage=COVERAGE, run="runs/002"
+)

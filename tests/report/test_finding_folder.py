@@ -39,7 +39,14 @@ ENVIRONMENT = {"torch": "2.13.0", "kernel": "6.1", "file system": "ext4"}
 def test_readme_tells_a_person_everything():
     """The page has the sentence, the faults, the command, the rate, versions and what each file is."""
     text = readme(FINDING, SCENARIO, ENVIRONMENT, "chaosckpt reproduce here")
-    for part in (FINDING.violation.sentence, FINDING.faults[0], "    chaosckpt reproduce here", "10 of 10", "torch: 2.13.0", "36 trials"):
+    for part in (
+        FINDING.violation.sentence,
+        FINDING.faults[0],
+        "    chaosckpt reproduce here",
+        "10 of 10",
+        "torch: 2.13.0",
+        "36 trials",
+    ):
         assert part in text
     for name in FILES:
         assert f"`{name}`" in text
@@ -84,4 +91,8 @@ def test_both_pages_are_written(tmp_path):
     """The folder gets README.md and ISSUE.md."""
     write(tmp_path, FINDING, SCENARIO, ENVIRONMENT, reproduce_command("a folder"))
     assert "chaosckpt reproduce 'a folder'" in (tmp_path / "README.md").read_text()
-    assert (tmp_path / "ISSUE.md").read_text().startswith("# complete-only violated by a fault at write latest/__#_#.distcp during persist")
+    assert (
+        (tmp_path / "ISSUE.md")
+        .read_text()
+        .startswith("# complete-only violated by a fault at write latest/__#_#.distcp during persist")
+    )

@@ -36,7 +36,11 @@ def test_plain_lines_without_a_budget_of_trials():
 
 def test_a_new_finding_is_shown_at_once():
     """A finding or a new phase isn't held back by the throttle."""
-    states = [SEARCH, msgspec.structs.replace(SEARCH, findings=1), msgspec.structs.replace(SEARCH, findings=1, phase="finish")]
+    states = [
+        SEARCH,
+        msgspec.structs.replace(SEARCH, findings=1),
+        msgspec.structs.replace(SEARCH, findings=1, phase="finish"),
+    ]
     assert len(lines_for(states)) == 3
 
 
@@ -73,7 +77,9 @@ def test_live_display_leaves_the_terminal_as_it_was():
     assert "31/100" in stream.getvalue()
 
 
-@pytest.mark.parametrize(("seconds", "expected"), [(-1, "0 s"), (59.4, "59 s"), (200, "3 min 20 s"), (25500, "7 h 05 min")])
+@pytest.mark.parametrize(
+    ("seconds", "expected"), [(-1, "0 s"), (59.4, "59 s"), (200, "3 min 20 s"), (25500, "7 h 05 min")]
+)
 def test_durations(seconds, expected):
     """Two units at most."""
     assert duration(seconds) == expected

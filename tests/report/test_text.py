@@ -79,7 +79,9 @@ def test_percent_never_rounds_to_all_or_nothing(part, whole, expected):
 def test_reproduction_says_how_often_and_what_differs():
     """The result names the sentence, the faults, the differences and k/n."""
     replays = (Replay(number=1, outcome="violation", same=True), Replay(number=2, outcome="pass", same=False))
-    result = Reproduction(trial="1:3", faults=("a kill",), replays=replays, expected="a sentence", differences=("torch is 2.14",))
+    result = Reproduction(
+        trial="1:3", faults=("a kill",), replays=replays, expected="a sentence", differences=("torch is 2.14",)
+    )
     text = reproduction_text(result).plain
     for part in ("a sentence", "a kill", "torch is 2.14", "pass: 1", "reproduced 1/2"):
         assert part in text
