@@ -93,8 +93,7 @@ def local_arena(
     modules: tuple[str, ...] = (),
     import_path: tuple[str, ...] = (),
 ) -> Arena:
-    """An arena without Ray: one node process on this machine carries all nodes. `directory` is made, marked, and removed at the end."""
-    storage.make(directory)
+    """An arena without Ray: one node process on this machine carries all nodes. `directory` is marked, and removed at the end."""
     logs = directory / "logs"
     logs.mkdir()
     node = LocalNode(node_settings(scenario, logs, gate=gate, modules=modules, import_path=import_path))

@@ -7,14 +7,15 @@ import os
 import platform
 from importlib import metadata
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 import chaosckpt
-from chaosckpt.model.census import Census
 from chaosckpt.model.scenario import Scenario
 
 FORMAT = "1"
+Kept = TypeVar("Kept", bound=msgspec.Struct)
 
 
 def directory() -> Path:
@@ -47,20 +48,20 @@ def key(scenario: Scenario) -> str:
     return _digest(b"\0".join(parts))
 
 
-def load(cache: Path, name: str) -> Census | None:
-    """The census under this key, or None where there is none that can be read."""
+def load(cache: Path, name: str, kind: type[Kept]) -> Kept | None:
+    """What was kept under this key, or None where there is nothing that can be read."""
     try:
-        return msgspec.json.decode((cache / f"{name}.json").read_bytes(), type=Census)
-    except (OSError, msgspec.DecodeError):
+        return msgspec.json.decode((cache / f"{name}.json").read_bytes(), type=kind)
+    except (OSError, msgspec.MsgspecError):
         return None
 
 
-def store(cache: Path, name: str, census: Census) -> None:
-    """Keep a census. A cache that can't be written costs time, never a result, so that is let pass."""
+def store(cache: Path, name: str, kept: msgspec.Struct) -> None:
+    """Keep golden results. A cache that can't be written costs time, never a result, so that is let pass."""
     try:
         cache.mkdir(parents=True, exist_ok=True)
         temporary = cache / f".{name}.{os.getpid()}"
-        temporary.write_bytes(msgspec.json.encode(census))
+        temporary.write_bytes(msgspec.json.encode(kept))
         temporary.replace(cache / f"{name}.json")
     except OSError:
         return

@@ -18,38 +18,7 @@ import msgspec
 
 from chaosckpt.engine.channel import Channel
 from chaosckpt.engine.lineage import die_with_parent, kill_trees
-from chaosckpt.engine.messages import NodeSettings, TargetFacts
-
-
-class Ready(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """The fork server is warm. `threads` must be 1, else ranks have to be started by exec; `modules` are for the next one to import."""
-
-    facts: TargetFacts
-    modules: tuple[str, ...]
-    threads: int
-
-
-class Refused(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """The fork server can't work with these settings. `usage` tells a mistake of the user from trouble of the harness."""
-
-    why: str
-    usage: bool
-
-
-class Forked(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """A rank was forked: the answer to a one-byte request that carried the rank's channel and its log."""
-
-    pid: int
-
-
-class Reaped(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """A rank ended, with this wait status."""
-
-    pid: int
-    status: int
-
-
-Message = Ready | Refused | Forked | Reaped
+from chaosckpt.engine.messages import Forked, NodeSettings, Ready, Reaped
 
 
 def prepare_environment() -> None:

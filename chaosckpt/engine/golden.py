@@ -26,18 +26,12 @@ _PATIENT = Deadlines(golden_seconds=20.0)
 Say = Callable[[str], None]
 
 
-def prepare(scenario: Scenario, arena: Arena, *, say: Say = lambda text: None, cache: Path | None = None) -> Census:
-    """The census of a scenario: from the cache when it has an equal one, else measured on this (local) arena.
+def measure(scenario: Scenario, arena: Arena, *, say: Say = lambda text: None) -> Census:
+    """Measure the census of a scenario on a local arena.
 
     Raises UsageError, with what the job printed, when the job does not finish without any fault.
     """
-    key = census_cache.key(scenario)
-    if cache is not None and (found := census_cache.load(cache, key)) is not None:
-        return found
-    census = _Golden(scenario, arena, say).census()
-    if cache is not None:
-        census_cache.store(cache, key, census)
-    return census
+    return _Golden(scenario, arena, say).census()
 
 
 class _Golden:

@@ -10,11 +10,10 @@ import sys
 import msgspec
 
 from chaosckpt.engine.channel import Channel, pair
-from chaosckpt.engine.fork_server import Forked, Message, Ready, Reaped, Refused
-from chaosckpt.engine.messages import NodeSettings, TargetFacts
+from chaosckpt.engine.messages import Forked, ForkServerMessage, NodeSettings, Ready, Reaped, Refused, TargetFacts
 from chaosckpt.errors import HarnessError, UsageError
 
-_DECODER: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
+_DECODER: msgspec.msgpack.Decoder[ForkServerMessage] = msgspec.msgpack.Decoder(ForkServerMessage)
 
 
 class Launcher:
@@ -77,7 +76,7 @@ class Launcher:
             if isinstance(message, Reaped):
                 self._exits.append((message.pid, message.status))
 
-    def _receive(self) -> Message:
+    def _receive(self) -> ForkServerMessage:
         assert self.channel is not None
         try:
             return _DECODER.decode(self.channel.receive())

@@ -1,13 +1,15 @@
-"""The runner's end of a node process on this machine."""
+"""The runner's end of a node process, and the node process on this machine."""
 
 from __future__ import annotations
 
 import itertools
 import os
 import queue
+import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol
 
@@ -18,6 +20,8 @@ from chaosckpt.engine.messages import NodeSettings, Push, Reply, TargetFacts, Tr
 from chaosckpt.errors import HarnessError, UsageError
 
 _DECODER: msgspec.msgpack.Decoder[Reply | Push] = msgspec.msgpack.Decoder(Reply | Push)
+_ANSWER_SECONDS = 300.0
+"""A node that answers nothing for so long hangs; its calls take milliseconds. Only harness trouble hangs on it."""
 Inbox = queue.SimpleQueue[tuple["Node", Push]]
 
 
@@ -42,21 +46,17 @@ class Node(Protocol):
         """SIGKILL the node with all its processes, as a machine that is gone."""
 
 
-class LocalNode:
-    """A node process started by this one. One thread reads what it says; calls are made from any thread."""
+class ConnectedNode:
+    """A node process behind a channel. One thread reads what it says; calls are made from any thread.
 
-    def __init__(self, settings: NodeSettings, address: str = "127.0.0.1") -> None:
+    How the process was started, and how it ends, is the subclass's matter. Raises UsageError or HarnessError when the process
+    refuses the settings, or ends before it is ready.
+    """
+
+    def __init__(self, channel: Channel, settings: NodeSettings, address: str) -> None:
         self.address = address
         self.inbox: Inbox | None = None
-        ours, theirs = pair()
-        command = [sys.executable, "-m", "chaosckpt.engine.node", str(theirs.fileno())]
-        environment = dict(os.environ)
-        if settings.import_path:
-            inherited = environment.get("PYTHONPATH", "")
-            environment["PYTHONPATH"] = os.pathsep.join([*settings.import_path, *filter(None, [inherited])])
-        self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=environment)
-        theirs.close()
-        self._channel = Channel(ours)
+        self._channel = channel
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Future[Any]] = {}
         self._lock = threading.Lock()
@@ -68,18 +68,31 @@ class LocalNode:
             self._channel.send(settings)
             reply = _DECODER.decode(self._channel.receive())
         except (EOFError, OSError) as error:
-            raise HarnessError(f"a node process ended with status {self._process.wait()} before it was ready") from error
+            self._channel.close()
+            raise HarnessError(self._ended_early()) from error
         assert isinstance(reply, Reply)
         if reply.error:
-            self._process.wait()
+            self._channel.close()
+            self._refused()
             raise (UsageError if reply.value == UsageError.exit_code else HarnessError)(reply.error)
         self.facts, self.modules = msgspec.convert(reply.value, tuple[TargetFacts, tuple[str, ...]])
         self._reader = threading.Thread(target=self._read, name="chaosckpt-node-reader", daemon=True)
         self._reader.start()
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
+    def _ended_early(self) -> str:
+        """The sentence for a process that ended before it was ready."""
+        return "a node process ended before it was ready"
+
+    def _refused(self) -> None:
+        """The process refused its settings and ends; free what belongs to it."""
+
+    def close(self) -> None:
+        """See Node.close."""
+        raise NotImplementedError
+
+    def destroy(self) -> None:
+        """See Node.destroy."""
+        raise NotImplementedError
 
     def _read(self) -> None:
         while (payloads := self._feed()) is not None:
@@ -89,8 +102,8 @@ class LocalNode:
                     self._waiting.pop(message.number).set_result(message)
                 elif self.inbox is not None:
                     self.inbox.put((self, message))
-        self._gone = "the node process is gone"
         with self._lock:
+            self._gone = f"the node process at {self.address} is gone"
             waiting, self._waiting = self._waiting, {}
         for future in waiting.values():
             future.set_exception(HarnessError(self._gone))
@@ -114,11 +127,46 @@ class LocalNode:
             try:
                 self._channel.send({"number": number, "verb": verb, "arguments": arguments})
             except OSError as error:
-                raise HarnessError("the node process is gone") from error
-        reply = future.result()
+                raise HarnessError(f"the node process at {self.address} is gone") from error
+        try:
+            reply = future.result(timeout=_ANSWER_SECONDS)
+        except TimeoutError as error:
+            raise HarnessError(f"the node at {self.address} did not answer {verb!r} within {_ANSWER_SECONDS} s") from error
         if reply.error:
             raise HarnessError(f"a node could not {verb}: {reply.error}")
         return reply.value
+
+    def _shut(self) -> None:
+        """End the channel and its reader."""
+        try:
+            self._channel.connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # the other end was faster
+        if self._reader is not threading.current_thread():
+            self._reader.join(timeout=15)
+        self._channel.close()
+
+
+class LocalNode(ConnectedNode):
+    """A node process started by this one, on this machine."""
+
+    def __init__(self, settings: NodeSettings, address: str = "127.0.0.1") -> None:
+        ours, theirs = pair()
+        command = [sys.executable, "-m", "chaosckpt.engine.node", str(theirs.fileno())]
+        environment = environment_with(settings.import_path)
+        self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=environment)
+        theirs.close()
+        super().__init__(Channel(ours), settings, address)
+
+    def _ended_early(self) -> str:
+        return f"a node process ended with status {self._process.wait()} before it was ready"
+
+    def _refused(self) -> None:
+        self._process.wait()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def close(self) -> None:
         """See Node.close."""
@@ -136,13 +184,10 @@ class LocalNode:
         self._process.wait()
         self._shut()
 
-    def _shut(self) -> None:
-        import socket
 
-        try:
-            self._channel.connection.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass  # the other end was faster
-        if self._reader is not threading.current_thread():
-            self._reader.join(timeout=15)
-        self._channel.close()
+def environment_with(import_path: tuple[str, ...], base: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """A process environment in which Python finds modules in `import_path` first."""
+    environment = dict(base)
+    if import_path:
+        environment["PYTHONPATH"] = os.pathsep.join([*import_path, *filter(None, [environment.get("PYTHONPATH", "")])])
+    return environment

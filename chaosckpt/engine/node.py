@@ -1,7 +1,7 @@
 """The node process: one event loop that owns a fork server, the gates of its ranks and its node-local storage.
 
-Run as `python -m chaosckpt.engine.node FD`, where FD is its end of the trial runner's channel. It imports no torch. Whatever it
-started ends when that channel does.
+Run as `python -m chaosckpt.engine.node FD [PARENT]`, where FD is its end of the trial runner's channel. It imports no torch.
+Whatever it started ends when that channel does, or with the process PARENT that started it.
 
 Verbs (each a method `do_VERB`): start, rendezvous, look, rest, freeze, kill, terminate, resume, reset, drop, records, counts, facts, lose, stop.
 """
@@ -24,7 +24,7 @@ from chaosckpt.engine import storage
 from chaosckpt.engine.armed import ArmedFaults
 from chaosckpt.engine.channel import Channel, pair
 from chaosckpt.engine.launcher import Launcher
-from chaosckpt.engine.lineage import adopt_orphans
+from chaosckpt.engine.lineage import adopt_orphans, die_with_parent
 from chaosckpt.engine.messages import (
     AttemptOrder,
     Exited,
@@ -126,7 +126,7 @@ class Node:
             channel = Channel(ours)
             process = RankProcess(place, pid, channel, log, armed, order.record, self.push, self.order)
             self.ranks[place.rank] = self.by_pid[pid] = process
-            channel.send(RankOrder(self.settings, order, place))
+            channel.send(RankOrder(settings=self.settings, attempt=order, place=place))
             if self.settings.gate:
                 handler = self._gate_opener(process)
             else:
@@ -301,6 +301,9 @@ class Node:
 def main() -> None:
     """Start, say whether that worked, and serve."""
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    if len(sys.argv) > 2:
+        die_with_parent(int(sys.argv[2]))
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a Ray worker blocks SIGINT, and its descendants would go on doing so
     os.setsid()
     adopt_orphans()
     settings = msgspec.msgpack.decode(channel.receive(), type=NodeSettings)

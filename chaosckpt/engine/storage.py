@@ -4,19 +4,74 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
-from chaosckpt.errors import HarnessError
+import msgspec
+
+from chaosckpt.errors import HarnessError, UsageError
 
 MARK = ".chaosckpt-storage"
-MARK_TEXT = "Made by chaosckpt, which empties and removes this directory. Keep nothing here.\n"
+PREFIX = "chaosckpt-storage-"
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """Who made a storage directory: a process of this machine, told from a later one of the same number by when it began."""
+
+    pid: int
+    began: str
+    host: str
+    note: str = "Made by chaosckpt, which empties and removes this directory. Keep nothing here."
 
 
 def make(path: Path) -> Path:
     """Make a new directory with the harness's mark in it; tiers go below. Raises FileExistsError when it is there already."""
     path.mkdir(parents=True)
-    (path / MARK).write_text(MARK_TEXT)
+    return _mark(path)
+
+
+def _mark(path: Path) -> Path:
+    owner = Owner(os.getpid(), _began(os.getpid()), os.uname().nodename)
+    (path / MARK).write_bytes(msgspec.json.encode(owner) + b"\n")
     return path
+
+
+def make_below(base: str | None) -> Path:
+    """A new marked directory below `base` (default: the temporary directory). Raises UsageError where none can be made.
+
+    What a killed harness left there before is removed first.
+    """
+    parent = Path(base) if base is not None else Path(tempfile.gettempdir())
+    if not parent.is_dir():
+        raise UsageError(f"the storage directory {parent} is not there; make it, or name another one in [storage]")
+    sweep(parent)
+    try:
+        return _mark(Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent)))
+    except OSError as error:
+        raise UsageError(f"no storage can be made in {parent}: {error.strerror}; name another directory in [storage]") from error
+
+
+def sweep(parent: Path) -> list[Path]:
+    """Remove storage directories that a dead harness of this machine left below `parent`; returns which."""
+    removed = []
+    for path in sorted(parent.glob(PREFIX + "*")):
+        try:
+            owner = msgspec.json.decode((path / MARK).read_bytes(), type=Owner)
+        except (OSError, msgspec.DecodeError):
+            continue
+        if owner.host == os.uname().nodename and _began(owner.pid) != owner.began:
+            shutil.rmtree(path, ignore_errors=True)
+            removed.append(path)
+    return removed
+
+
+def _began(pid: int) -> str:
+    """When a process began, in the kernel's ticks since boot; empty when there is none of that number."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            return stream.read().rpartition(b")")[2].split()[19].decode()
+    except OSError:
+        return ""
 
 
 def empty(tier: Path) -> int:

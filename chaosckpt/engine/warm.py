@@ -13,8 +13,7 @@ from pathlib import Path
 
 from chaosckpt.engine import rank
 from chaosckpt.engine.channel import Channel, pair
-from chaosckpt.engine.fork_server import Ready, Refused
-from chaosckpt.engine.messages import AttemptOrder, NodeSettings, Place, RankOrder, TargetFacts
+from chaosckpt.engine.messages import AttemptOrder, NodeSettings, Place, RankOrder, Ready, Refused, TargetFacts
 from chaosckpt.errors import ChaosckptError, UsageError
 from chaosckpt.plugins import load_target
 
@@ -73,7 +72,7 @@ def _rehearse(settings: NodeSettings) -> tuple[str, ...]:
             tiers[tier] = str(directory / tier)
         for attempt, intent in enumerate(("start", "resume")):
             order = AttemptOrder(attempt=attempt, intent=intent, world_size=1, places=(Place(0, 0, 0, tiers),))  # type: ignore[arg-type]
-            modules = _live_in_child(RankOrder(settings, order, order.places[0]))
+            modules = _live_in_child(RankOrder(settings=settings, attempt=order, place=order.places[0]))
             import_all(modules)
             found += [name for name in modules if name not in found]
     finally:

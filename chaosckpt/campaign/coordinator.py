@@ -1,0 +1,202 @@
+"""The coordinator: the process that runs a campaign, as the driver of Ray.
+
+Run as `python -m chaosckpt.campaign.coordinator RUN FD [--resume]` by chaosckpt/campaign/launch.py. It tells progress and its result on
+FD, and ends when its standard input does.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+import structlog
+
+from chaosckpt.campaign import options as campaign_options
+from chaosckpt.campaign.execution import Executor, Turns
+from chaosckpt.campaign.investigation import Investigator
+from chaosckpt.campaign.launch import Told
+from chaosckpt.campaign.options import FuzzOptions
+from chaosckpt.campaign.preparation import Prepared, prepare
+from chaosckpt.campaign.ray_cluster import Cluster, connect
+from chaosckpt.campaign.ray_nodes import RayArenas
+from chaosckpt.campaign.search import Search
+from chaosckpt.campaign.store import JournalFile, TrialLog
+from chaosckpt.engine import storage
+from chaosckpt.errors import ChaosckptError, UsageError
+from chaosckpt.model.summary import CampaignSummary, Progress
+from chaosckpt.plugins import fault_kinds
+
+LOG = structlog.get_logger("chaosckpt.campaign")
+IMPATIENT = 2
+"""Interrupts after which nothing more is waited for."""
+
+
+class Teller:
+    """The pipe to the command line. Nobody listening any more is no error: the end of standard input says so, too."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lock = threading.Lock()
+
+    def tell(self, told: Told) -> None:
+        """Write one line."""
+        with self._lock:
+            try:
+                os.write(self._descriptor, msgspec.json.encode(told) + b"\n")
+            except BrokenPipeError:
+                return
+
+    def progress(self, progress: Progress) -> None:
+        self.tell(Told(progress=progress))
+
+    def preparing(self, message: str) -> None:
+        self.progress(Progress(phase="prepare", message=message))
+
+
+class Campaign:
+    """One part of a campaign, from its options to its summary."""
+
+    def __init__(self, options: FuzzOptions, teller: Teller) -> None:
+        self.options = options
+        self.teller = teller
+        self.interrupts = 0
+        self.search: Search | None = None
+        self.ended = threading.Event()
+
+    def interrupt(self, number: int = signal.SIGINT, frame: FrameType | None = None) -> None:
+        """Stop as soon as the running trials have ended; at once when asked again."""
+        self.interrupts += 1
+        if self.search is not None:
+            self.search.stopped.set()
+        if self.interrupts >= IMPATIENT or self.search is None:
+            raise KeyboardInterrupt
+
+    def run(self) -> CampaignSummary:
+        """Prepare, search, sum up."""
+        options = self.options
+        workers = options.workers or default_workers()
+        with ExitStack() as stack:
+            pool = ThreadPoolExecutor(max_workers=1)
+            stack.callback(pool.shutdown, wait=True, cancel_futures=True)
+            connecting = pool.submit(lambda: stack.enter_context(connect(options.address, cpus=os.cpu_count() or 1)))
+            prepared = prepare(options.scenario, say=self.teller.preparing)
+            self.teller.preparing("waiting for Ray")
+            cluster: Cluster = connecting.result()
+            signal.signal(signal.SIGINT, self.interrupt)
+            shared = storage.make_below(options.scenario.storage.shared)
+            stack.callback(storage.remove, shared)
+            self.teller.preparing(f"starting {workers} arenas")
+            arenas = RayArenas(cluster, options.scenario, workers, shared, modules=prepared.modules)
+            stack.callback(arenas.close)
+            return self._search(prepared, arenas, workers)
+
+    def _search(self, prepared: Prepared, arenas: RayArenas, workers: int) -> CampaignSummary:
+        options, run = self.options, self.options.run_directory
+        prepared.store(run)
+        investigator = Investigator(options, prepared.census, fault_kinds(), self.teller.progress)
+        self.search = Search(
+            options, prepared.census, fault_kinds(), TrialLog(run), investigator.investigate, self.teller.progress
+        )
+        self.search.findings = investigator.count
+        investigator.watch(self.search)
+        turns = Turns()
+        golden_seconds = max(golden.duration_seconds for golden in prepared.census.runs)
+        with ExitStack() as stack:
+            executors = []
+            for number in range(workers):
+                journals = JournalFile(run / "journals" / f"worker-{number}.jsonl")
+                stack.callback(journals.close)
+                executors.append(
+                    Executor(
+                        options.scenario,
+                        arenas.arena(number),
+                        golden_seconds,
+                        turns,
+                        journals.write,
+                        _rebuilder(arenas, number),
+                    )
+                )
+            self.search.run(executors)
+        return self.search.tally.summary(
+            scenario=options.scenario.name,
+            seed=options.seed,
+            run=options.run,
+            seconds=self.search.seconds,
+            findings=investigator.summaries(self.search.tally.records.values()),
+            fresh=self.search.fresh,
+            gate=prepared.gate,
+            launch=options.scenario.run.launch,
+            interrupted=self.interrupts > 0,
+            max_inconclusive=options.max_inconclusive,
+        )
+
+
+def _rebuilder(arenas: RayArenas, number: int) -> Callable[[], object]:
+    return lambda: arenas.rebuild(number)
+
+
+def default_workers() -> int:
+    """One worker a core was the best on two cores; more than eight on one machine is asked for with --workers."""
+    return max(1, min(8, len(os.sched_getaffinity(0))))
+
+
+def main() -> None:
+    """Run the campaign of a run directory and tell its summary, or why there is none."""
+    run, descriptor = Path(sys.argv[1]), int(sys.argv[2])
+    os.set_inheritable(descriptor, False)
+    teller = Teller(descriptor)
+    log_to(run / "log.jsonl")
+    options = msgspec.structs.replace(campaign_options.load(run), resume="--resume" in sys.argv[3:])
+    campaign = Campaign(options, teller)
+    signal.signal(signal.SIGINT, campaign.interrupt)
+    threading.Thread(target=_end_with_parent, args=(campaign,), name="end-with-parent", daemon=True).start()
+    try:
+        summary = campaign.run()
+    except ChaosckptError as error:
+        LOG.error("the campaign can't go on", why=str(error))
+        teller.tell(Told(error=str(error), usage=isinstance(error, UsageError)))
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    finally:
+        campaign.ended.set()
+    (run / "summary.json").write_bytes(msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
+    teller.tell(Told(summary=summary))
+
+
+def _end_with_parent(campaign: Campaign) -> None:
+    """Standard input ends when the command line does: stop the campaign, and after a while the process, whatever it is doing."""
+    while sys.stdin.buffer.raw.read(4096):  # type: ignore[attr-defined]
+        continue
+    if campaign.ended.is_set():
+        return
+    os.kill(os.getpid(), signal.SIGINT)
+    if not campaign.ended.wait(timeout=3.0):
+        os._exit(130)
+
+
+def log_to(path: Path) -> None:
+    """structlog as JSON lines into the run directory."""
+    stream = open(path, "a", encoding="utf-8", buffering=1)
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        logger_factory=structlog.WriteLoggerFactory(file=stream),
+        cache_logger_on_first_use=False,
+    )
+
+
+if __name__ == "__main__":
+    main()

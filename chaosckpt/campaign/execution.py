@@ -1,0 +1,122 @@
+"""Executing one schedule for a campaign: run, judge, confirm a hang alone, retry the harness's own troubles."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+import structlog
+
+from chaosckpt import oracle
+from chaosckpt.engine.arena import Arena
+from chaosckpt.engine.deadlines import Deadlines
+from chaosckpt.engine.trial import run_trial
+from chaosckpt.errors import HarnessError
+from chaosckpt.model import journal as j
+from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.schedule import Schedule
+from chaosckpt.model.verdict import Verdict
+
+RETRIES = 2
+CONFIRMING_FACTOR = 3.0
+LOG = structlog.get_logger("chaosckpt.campaign")
+
+
+class Turns:
+    """Trials run side by side, except one that asks to be alone (a hang being confirmed)."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._running = 0
+        self._alone = False
+
+    @contextmanager
+    def beside_others(self) -> Iterator[None]:
+        """Run while nobody wants to be alone."""
+        with self._condition:
+            self._condition.wait_for(lambda: not self._alone)
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._running -= 1
+                self._condition.notify_all()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Run when all others have ended, and let none begin."""
+        with self._condition:
+            self._condition.wait_for(lambda: not self._alone)
+            self._alone = True
+            self._condition.wait_for(lambda: self._running == 0)
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._alone = False
+                self._condition.notify_all()
+
+
+class Executed(msgspec.Struct, frozen=True):
+    """A schedule's journal and verdict. `troubled`: the harness failed in it, even after its retries."""
+
+    journal: j.Journal
+    verdict: Verdict
+    troubled: bool = False
+
+
+class Executor:
+    """Runs schedules on one arena, which `rebuild` replaces when the harness had trouble with it."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        arena: Arena,
+        golden_seconds: float,
+        turns: Turns,
+        write: Callable[[str, j.AnyEvent], None],
+        rebuild: Callable[[], Arena] | None = None,
+    ) -> None:
+        self.scenario = scenario
+        self.arena = arena
+        self.write = write
+        self._deadlines = Deadlines(golden_seconds=golden_seconds)
+        self._turns = turns
+        self._rebuild = rebuild
+
+    def run(self, schedule: Schedule, trial: str, write: Callable[[str, j.AnyEvent], None] | None = None) -> Executed:
+        """Run and judge one schedule. A hang is run again alone, with three times the patience, before it is believed."""
+        with self._turns.beside_others():
+            executed = self._run(schedule, trial, self._deadlines, write or self.write)
+        if not executed.troubled and any(
+            isinstance(event, j.AttemptEnded) and event.outcome == "hung" for event in executed.journal.events
+        ):
+            patient = msgspec.structs.replace(self._deadlines, factor=CONFIRMING_FACTOR)
+            with self._turns.alone():
+                executed = self._run(schedule, trial, patient, write or self.write)
+        return executed
+
+    def _run(
+        self, schedule: Schedule, trial: str, deadlines: Deadlines, write: Callable[[str, j.AnyEvent], None]
+    ) -> Executed:
+        seen: list[j.AnyEvent] = []
+        for retry in range(RETRIES + 1):
+            seen.clear()
+
+            def record(event: j.AnyEvent) -> None:
+                seen.append(event)
+                write(trial, event)
+
+            try:
+                journal = run_trial(self.scenario, schedule, self.arena, trial=trial, deadlines=deadlines, write=record)
+                return Executed(journal, oracle.check(self.scenario, journal))
+            except HarnessError as error:
+                LOG.warning("harness trouble", trial=trial, retry=retry, why=str(error))
+                if self._rebuild is None:
+                    raise
+                self.arena = self._rebuild()
+        journal = j.Journal(tuple(seen))
+        return Executed(journal, oracle.check(self.scenario, journal), troubled=True)

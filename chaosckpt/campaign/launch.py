@@ -1,0 +1,120 @@
+"""Launching a campaign: the coordinator runs as a process of its own, and this one shows what it tells.
+
+The command line imports no Ray. The coordinator's output goes to `coordinator.log`; its progress and its result come over a pipe, one
+JSON line each. It ends when this process does, however that ends: its standard input is a pipe that nobody writes to.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+
+from chaosckpt.campaign.options import FuzzOptions
+from chaosckpt.errors import HarnessError, UsageError
+from chaosckpt.model.summary import CampaignSummary, Progress
+
+LOG_FILE = "coordinator.log"
+RESTARTS = 2
+TAIL_LINES = 12
+
+
+class Told(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line from the coordinator: progress, the result, or why there is none (`usage`: the user's mistake)."""
+
+    progress: Progress | None = None
+    summary: CampaignSummary | None = None
+    error: str = ""
+    usage: bool = False
+
+
+def fuzz(options: FuzzOptions, watch: Callable[[Progress], None]) -> CampaignSummary:
+    """Run a campaign to its end; Ctrl-C ends it early with what it has.
+
+    A coordinator that dies (killed, out of memory) is started again and goes on where it was, a few times. Raises UsageError for what
+    the coordinator refuses, HarnessError when it can't go on.
+    """
+    for restart in range(RESTARTS + 1):
+        told, status = _coordinate(options, watch, resume=restart > 0)
+        if told is not None and told.summary is not None:
+            return told.summary
+        if told is not None and told.error:
+            raise (UsageError if told.usage else HarnessError)(told.error)
+        watch(Progress(phase="prepare", message=f"the coordinator ended with status {status}; it is started again"))
+    raise HarnessError(
+        f"the coordinator of the campaign died {RESTARTS + 1} times (last status {status}); "
+        f"the end of {options.run_directory / LOG_FILE} says: {_tail(options.run_directory / LOG_FILE)}"
+    )
+
+
+def _coordinate(options: FuzzOptions, watch: Callable[[Progress], None], resume: bool) -> tuple[Told | None, int]:
+    """One life of a coordinator: its last word, if it had one, and its exit status."""
+    read, write = os.pipe()
+    command = [sys.executable, "-m", "chaosckpt.campaign.coordinator", options.run, str(write)]
+    if resume or options.resume:
+        command.append("--resume")
+    with open(options.run_directory / LOG_FILE, "ab") as log:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=[write], start_new_session=True
+        )
+    os.close(write)
+    last: Told | None = None
+    with passing_interrupts(process) as interrupts:
+        with os.fdopen(read, "rb") as lines:
+            for line in lines:
+                told = msgspec.json.decode(line, type=Told)
+                if told.progress is not None:
+                    watch(told.progress)
+                else:
+                    last = told
+        status = _end(process)
+    if interrupts and last is None:
+        raise KeyboardInterrupt
+    return last, status
+
+
+@contextmanager
+def passing_interrupts(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
+    """Ctrl-C goes to the coordinator, which stores what it has and ends. Yields the interrupts so far."""
+    interrupts: list[int] = []
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        interrupts.append(number)
+        process.send_signal(signal.SIGINT)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupts
+        return
+    before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield interrupts
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end(process: subprocess.Popen[bytes]) -> int:
+    """Wait for the coordinator, whose last word has been said; one that hangs is ended."""
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        return process.wait(timeout=30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
+def _tail(path: Path) -> str:
+    try:
+        lines = path.read_text(errors="replace").strip().splitlines()
+    except OSError:
+        return "(it can't be read)"
+    return "\n".join(lines[-TAIL_LINES:])

@@ -1,0 +1,54 @@
+"""Preparing a campaign or a reproduction: golden runs on a local arena, unless the cache has an equal census."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from chaosckpt.engine import census_cache, golden, storage
+from chaosckpt.engine.arena import Arena, local_arena
+from chaosckpt.model.census import Census
+from chaosckpt.model.scenario import Scenario
+
+CENSUS = "census.json"
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """A scenario's census, and the modules that its ranks import, so that further fork servers needn't rehearse."""
+
+    census: Census
+    modules: tuple[str, ...]
+    gate: str = "seccomp"
+
+    def store(self, run: Path) -> None:
+        """Keep the census with the run."""
+        (run / CENSUS).write_bytes(msgspec.json.encode(self.census))
+
+
+def prepare(scenario: Scenario, *, say: Callable[[str], None] = lambda text: None) -> Prepared:
+    """The census of a scenario, from the cache or measured now. Raises UsageError when the job doesn't run without faults."""
+    cache, key = census_cache.directory(), census_cache.key(scenario)
+    found = census_cache.load(cache, key, Prepared)
+    if found is not None:
+        return found
+    say("starting the first node")
+    arena = open_local(scenario)
+    try:
+        census = golden.measure(scenario, arena, say=say)
+        prepared = Prepared(census=census, modules=arena.nodes[0].modules)
+    finally:
+        arena.close()
+    census_cache.store(cache, key, prepared)
+    return prepared
+
+
+def open_local(scenario: Scenario, modules: tuple[str, ...] = ()) -> Arena:
+    """An arena without Ray, on this machine."""
+    directory = storage.make_below(scenario.storage.shared)
+    try:
+        return local_arena(scenario, directory, modules=modules)
+    except BaseException:
+        storage.remove(directory)
+        raise

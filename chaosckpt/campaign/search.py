@@ -1,0 +1,170 @@
+"""The search: workers run one trial after another until the budget is spent, and look into what violates an invariant."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import structlog
+
+from chaosckpt import oracle
+from chaosckpt.campaign.execution import Executed, Executor
+from chaosckpt.campaign.options import FuzzOptions
+from chaosckpt.campaign.store import TrialLog, TrialRecord
+from chaosckpt.campaign.tally import Tally
+from chaosckpt.errors import HarnessError
+from chaosckpt.model import journal as j
+from chaosckpt.model.census import Census
+from chaosckpt.model.fault import Fault
+from chaosckpt.model.schedule import Schedule
+from chaosckpt.model.summary import Progress
+from chaosckpt.strategies.coverage import CensusPoint, struck
+from chaosckpt.strategies.drawing import draw, is_single
+
+LOG = structlog.get_logger("chaosckpt.campaign")
+Investigate = Callable[[Executor, TrialRecord, Schedule, Executed], None]
+
+
+class Search:
+    """One part of a campaign. Trials are taken in the order of their indices; any number of workers finds the same."""
+
+    def __init__(
+        self,
+        options: FuzzOptions,
+        census: Census,
+        kinds: Mapping[str, type[Fault]],
+        log: TrialLog,
+        investigate: Investigate,
+        show: Callable[[Progress], None],
+    ) -> None:
+        self.options = options
+        self.census = census
+        self.tally = Tally(census)
+        self.stopped = threading.Event()
+        self.fresh = 0
+        self.seconds = 0.0
+        self.message = ""
+        self.findings: Callable[[], int] = lambda: 0
+        self._kinds = kinds
+        self._log = log
+        self._investigate = investigate
+        self._show = show
+        self._lock = threading.Lock()
+        self._failures: list[BaseException] = []
+        for record in log.read():
+            self.tally.add(record)
+        self._indices = self._remaining()
+
+    def _remaining(self) -> Iterator[int]:
+        index = 0
+        while self.options.trials is None or index < self.options.trials:
+            if index not in self.tally.records:
+                yield index
+            index += 1
+
+    def run(self, executors: Sequence[Executor]) -> None:
+        """Search until the budget is spent or `stopped` is set. Raises HarnessError when no worker can go on."""
+        self._started = time.monotonic()
+        workers = [
+            threading.Thread(target=self._work, args=(executor,), name=f"worker-{number}", daemon=True)
+            for number, executor in enumerate(executors)
+        ]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            while worker.is_alive():
+                worker.join(timeout=0.5)  # a join without a limit would keep signals from being handled
+                self.show()
+        self.seconds = time.monotonic() - self._started
+        if self._failures and not self.stopped.is_set():
+            raise self._failures[0]
+
+    def _work(self, executor: Executor) -> None:
+        try:
+            while (taken := self._next()) is not None:
+                self._trial(executor, *taken)
+        except HarnessError as error:
+            LOG.error("a worker gives up", why=str(error))
+            self._failures.append(error)
+        except Exception as error:  # A fault of our own in a thread must reach the main thread, and not end in silence.
+            LOG.exception("a worker failed")
+            self._failures.append(error)
+            self.stopped.set()
+
+    def _next(self) -> tuple[int, Schedule] | None:
+        with self._lock:
+            if self.stopped.is_set() or self._out_of_time():
+                return None
+            index = next(self._indices, None)
+            if index is None:
+                return None
+            return index, draw(self.options.seed, index, self.options.scenario, self.census, self._kinds)
+
+    def _out_of_time(self) -> bool:
+        return self.options.seconds is not None and time.monotonic() - self._started > self.options.seconds
+
+    def _trial(self, executor: Executor, index: int, schedule: Schedule) -> None:
+        executed = executor.run(schedule, f"{self.options.seed}:{index}")
+        record = self._record(index, schedule, executed)
+        self._log.append(record)
+        with self._lock:
+            self.tally.add(record)
+            self.fresh += 1
+        self.show()
+        if record.outcome == "violation":
+            self._investigate(executor, record, schedule, executed)
+            self.show()
+
+    def _record(self, index: int, schedule: Schedule, executed: Executed) -> TrialRecord:
+        verdict = executed.verdict
+        hit = tuple(struck_points(executed.journal, self.tally.points))
+        with self._lock:
+            single = is_single(self.options.seed, index, self.options.scenario, self.census, self._kinds)
+        return TrialRecord(
+            index=index,
+            trial=executed.journal.trial,
+            outcome=verdict.outcome,
+            reason=verdict.reason,
+            violation=verdict.primary,
+            cause=oracle.root_cause(executed.journal, verdict) if verdict.primary else None,
+            single=single,
+            attempts=sum(isinstance(event, j.AttemptStarted) for event in executed.journal.events),
+            faults=len(schedule.faults),
+            topologies=len(set(schedule.topologies(self.options.scenario.topology.topologies[0]))),
+            recovery_fault=any(
+                isinstance(event, j.FaultLanded) and event.label.endswith("of the recovery")
+                for event in executed.journal.events
+            ),
+            struck=hit,
+            harness_trouble=executed.troubled,
+        )
+
+    def show(self) -> None:
+        """Tell where the campaign stands."""
+        elapsed = time.monotonic() - self._started
+        left = None if self.options.seconds is None else max(0.0, self.options.seconds - elapsed)
+        with self._lock:
+            progress = Progress(
+                phase="search",
+                trials=len(self.tally.records),
+                trials_budget=self.options.trials,
+                rate_per_minute=60 * self.fresh / elapsed if elapsed > 0 else 0.0,
+                hit=len(self.tally.struck),
+                total=len(self.tally.points),
+                findings=self.findings(),
+                violations=self.tally.count("violation"),
+                inconclusive=self.tally.count("inconclusive"),
+                seconds_left=left,
+                message=self.message,
+            )
+        self._show(progress)
+
+
+def struck_points(journal: j.Journal, known: frozenset[CensusPoint]) -> Iterator[CensusPoint]:
+    """The census points at which faults of this trial landed, by the evidence in its journal."""
+    for event in journal.events:
+        if isinstance(event, j.FaultLanded | j.ErrorInjected) and event.operation is not None:
+            found = struck(event.attempt, event.operation.address, known)
+            if found is not None:
+                yield found

@@ -1,0 +1,98 @@
+"""The store: what a campaign keeps in its run directory, written so that a kill at any moment loses at most a trial.
+
+journals/worker-N.jsonl   every event of every trial, as it happens
+replays/worker-N.jsonl    the same for replays while a finding is confirmed and shrunk
+trials.jsonl              one line for each finished trial
+findings/ID/              one folder for each finding
+census.json, summary.json, coordinator.log
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from chaosckpt.model import journal as j
+from chaosckpt.model.finding import RootCause
+from chaosckpt.model.verdict import Violation
+from chaosckpt.strategies.coverage import CensusPoint
+
+TRIALS = "trials.jsonl"
+
+
+class TrialRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a campaign remembers of one trial when its journal is closed. `struck` are census points hit with evidence."""
+
+    index: int
+    trial: str
+    outcome: Literal["pass", "violation", "inconclusive"]
+    reason: str = ""
+    violation: Violation | None = None
+    cause: RootCause | None = None
+    single: bool = False
+    attempts: int = 1
+    faults: int = 0
+    topologies: int = 1
+    recovery_fault: bool = False
+    struck: tuple[CensusPoint, ...] = ()
+    harness_trouble: bool = False
+
+
+class JournalFile:
+    """An append-only file of journal lines. Each line is one write, so that SIGKILL of the harness tears at most the last."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        if os.lseek(self._descriptor, 0, os.SEEK_END) > 0:
+            os.write(self._descriptor, b"\n")  # after a torn last line; an empty line is skipped by readers
+
+    def write(self, trial: str, event: j.AnyEvent) -> None:
+        """Append one event of this trial."""
+        write_all(self._descriptor, b'{"trial":%b,"event":%b}\n' % (msgspec.json.encode(trial), j.encode(event)))
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all of it; a full disk raises OSError instead of losing the end of a line silently."""
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+class TrialLog:
+    """`trials.jsonl`: appended by any worker, read back by `--resume`."""
+
+    def __init__(self, run: Path) -> None:
+        self._path = run / TRIALS
+        self._lock = threading.Lock()
+
+    def read(self) -> Iterator[TrialRecord]:
+        """Every finished trial, the last line of each index; torn lines are left out."""
+        found: dict[int, TrialRecord] = {}
+        if self._path.exists():
+            for line in self._path.read_bytes().split(b"\n"):
+                try:
+                    record = msgspec.json.decode(line, type=TrialRecord)
+                except msgspec.DecodeError:
+                    continue
+                found[record.index] = record
+        yield from found.values()
+
+    def append(self, record: TrialRecord) -> None:
+        """Add one finished trial."""
+        with self._lock, open(self._path, "ab", buffering=0) as stream:
+            if stream.tell() and not self._ends_with_newline():
+                stream.write(b"\n")
+            stream.write(msgspec.json.encode(record) + b"\n")
+
+    def _ends_with_newline(self) -> bool:
+        with open(self._path, "rb") as stream:
+            stream.seek(-1, os.SEEK_END)
+            return stream.read(1) == b"\n"
