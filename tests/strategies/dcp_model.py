@@ -1,4 +1,4 @@
-"""A model of two-rank dcp jobs: what every rank does to storage, where they wait for one another, and a census of it."""
+"""A model of dcp jobs: what every rank does to storage, where ranks wait for one another, and a census of it."""
 
 from __future__ import annotations
 
@@ -101,13 +101,14 @@ def _save(program: Program, step: int, tier: str, writes: int) -> None:
 
 
 class Walk:
-    """The programs of one attempt, going on together. `stop(rank, place)` tells whether a rank is held there."""
+    """The programs of one attempt, going on together in an order that depends on `seed`."""
 
     def __init__(self, found: list[Program], seed: int = 0) -> None:
         self.programs = found
         self.at = [0] * len(found)
         self.counts = [0] * len(found)
         self.dead: set[int] = set()
+        """Ranks that do nothing more: killed, or held after an operation."""
         self.order: list[Point] = []
         self._random = random.Random(seed)
 

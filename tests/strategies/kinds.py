@@ -16,18 +16,15 @@ from chaosckpt.faults.world_size import WorldSize
 from chaosckpt.model.fault import Fault
 
 KINDS: dict[str, type[Fault]] = {
-    kind.__struct_config__.tag: kind  # type: ignore[attr-defined]
-    for kind in (
-        Cut,
-        Latency,
-        LocalStorageLoss,
-        NodeLoss,
-        SharedStorageLoss,
-        ShortWrite,
-        Sigkill,
-        Sigterm,
-        Space,
-        StorageError,
-        WorldSize,
-    )
+    "cut": Cut,
+    "errno": StorageError,
+    "latency": Latency,
+    "local-storage-loss": LocalStorageLoss,
+    "node-loss": NodeLoss,
+    "shared-storage-loss": SharedStorageLoss,
+    "short-write": ShortWrite,
+    "sigkill": Sigkill,
+    "sigterm": Sigterm,
+    "space": Space,
+    "world-size": WorldSize,
 }
