@@ -26,7 +26,7 @@ class NodeLoss(PointFault, frozen=True, tag="node-loss"):
 
     ends: ClassVar[Ends] = "rank"
     drops: ClassVar[str | None] = "local"
-    weight: ClassVar[float] = 0.15
+    weight: ClassVar[float] = 0.4
     needs: ClassVar[frozenset[Guarantee]] = frozenset({"node-loss"})
 
     group: int = 0

@@ -22,7 +22,7 @@ class SharedStorageLoss(Fault, frozen=True, tag="shared-storage-loss"):
 
     between: ClassVar[bool] = True
     drops: ClassVar[str | None] = "shared"
-    weight: ClassVar[float] = 0.2
+    weight: ClassVar[float] = 0.5
 
     def prepare(self, job: JobControl) -> str | None:
         files = job.drop_storage("shared")

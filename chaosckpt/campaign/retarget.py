@@ -1,0 +1,103 @@
+"""Where a fault of one attempt belongs when an earlier attempt, or its own trigger, is moved: the same place in
+another save."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from chaosckpt.faults.runmap import RunMap
+from chaosckpt.model.census import Point
+from chaosckpt.model.fault import Fault, Trigger
+from chaosckpt.model.finding import file_pattern
+from chaosckpt.model.schedule import AttemptPlan, Schedule
+from chaosckpt.strategies.forecast import Atlas, Expected
+
+
+def replaced(schedule: Schedule, attempt: int, index: int, fault: Fault) -> Schedule:
+    """The schedule with another fault in this place."""
+    faults = list(schedule.attempts[attempt].faults)
+    faults[index] = fault
+    return with_plan(schedule, attempt, faults)
+
+
+def with_plan(schedule: Schedule, attempt: int, faults: Sequence[Fault]) -> Schedule:
+    """The schedule with these faults in one of its attempts."""
+    plans = list(schedule.attempts)
+    plans[attempt] = AttemptPlan(tuple(faults))
+    return Schedule(tuple(plans))
+
+
+def alike(point: Point) -> tuple[object, ...]:
+    """What two operations share that are the same place of two saves (or of two recoveries)."""
+    address = point.address
+    return (
+        address.rank,
+        address.role,
+        address.op,
+        address.nth,
+        address.incarnation,
+        file_pattern(address.path),
+        point.label.stage,
+    )
+
+
+def analogs(map_: RunMap, point: Point) -> list[int]:
+    """Operations of a run in the same place as `point`, in order: one for each save, or for the recovery."""
+    wanted = alike(point)
+    return [i for i, other in enumerate(map_.points) if alike(other) == wanted]
+
+
+def retargeted(atlas: Atlas, best: Schedule, candidate: Schedule) -> Schedule | None:
+    """`candidate` with every trigger that its expected runs don't have moved to the same place there.
+
+    `best` is the schedule, with as many attempts, that it was made from, whose triggers are known to be met. None
+    where a trigger that stood in its run has no such place any more, so that the fault would surely miss.
+    """
+    if len(best.attempts) != len(candidate.attempts):
+        return candidate if _all_met(atlas, best, candidate) else None
+    before = atlas.attempts(best)
+    current = candidate
+    for attempt in range(len(current.attempts)):
+        now = atlas.attempts(current)[attempt]
+        faults: list[Fault] = []
+        for fault in current.attempts[attempt].faults:
+            moved = _moved(fault, before[attempt], now)
+            if moved is None:
+                return None
+            faults.append(moved)
+        current = with_plan(current, attempt, faults)
+    return current
+
+
+def _moved(fault: Fault, before: Expected, now: Expected) -> Fault | None:
+    strikes = fault.strikes()
+    if not strikes or all(now.map.index(trigger.address) is not None for trigger in strikes):
+        return fault
+    found: list[Trigger] = []
+    for trigger in strikes:
+        old = before.map.index(trigger.address)
+        if old is None:
+            # It landed where the census didn't expect it: nothing is known about where it belongs.
+            return fault
+        places = analogs(now.map, before.map.points[old])
+        if not places:
+            return None
+        found.append(msgspec.structs.replace(trigger, address=now.map.points[places[0]].address))
+    return fault.moved(found)
+
+
+def _all_met(atlas: Atlas, best: Schedule, candidate: Schedule) -> bool:
+    """Whether every trigger is in the run that its attempt follows, unless `best` had some that weren't either."""
+    return _unmet(atlas, candidate) <= _unmet(atlas, best)
+
+
+def _unmet(atlas: Atlas, schedule: Schedule) -> int:
+    expected = atlas.attempts(schedule)
+    return sum(
+        course.map.index(trigger.address) is None
+        for plan, course in zip(schedule.attempts, expected, strict=False)
+        for fault in plan.faults
+        for trigger in fault.strikes()
+    )
