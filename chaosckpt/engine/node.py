@@ -81,7 +81,7 @@ class Node:
         """Handle what is ready. False when nothing was."""
         ready = self.selector.select(timeout_seconds)
         for key, _ in ready:
-            if key.fileobj in self.selector.get_map():  # an earlier handler of this turn may have closed it
+            if self.selector.get_map().get(key.fd) is key:  # an earlier handler of this turn may have closed it
                 key.data()
         return bool(ready)
 
@@ -124,7 +124,7 @@ class Node:
             with open(log, "wb") as stream, theirs:
                 pid = self.launcher.launch(theirs.fileno(), stream.fileno())
             channel = Channel(ours)
-            process = RankProcess(place, pid, channel, log, armed, order.record, self.push, self.order)
+            process = RankProcess(place, pid, channel, log, armed, order.record, self.push, self.order, self.settings.gate)
             self.ranks[place.rank] = self.by_pid[pid] = process
             channel.send(RankOrder(settings=self.settings, attempt=order, place=place))
             if self.settings.gate:
