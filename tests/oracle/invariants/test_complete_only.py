@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from chaosckpt.model.digest import StateDigest, TensorDigest
+from chaosckpt.oracle import check
+from tests.oracle.journals import SCENARIO, Story, interrupted, state, tensor
+
+NOISE = TensorDigest(rows=4, total=4, sum="f" * 32)
+
+
+def _with_param(name: str, value: TensorDigest) -> object:
+    def change(digest: StateDigest) -> StateDigest:
+        return msgspec.structs.replace(digest, params={**digest.params, name: value})
+
+    return change
+
+
+def test_mix_of_two_generations_names_tensors_and_generations() -> None:
+    """One parameter of step 4 among those of step 2 is a mix, told with both saves and the tensor's name."""
+    journal = interrupted().recovers(2, but=_with_param("0.bias", tensor("0.bias", 4, ""))).ends_well().journal()  # type: ignore[arg-type]
+    primary = check(SCENARIO, journal).primary
+    assert primary is not None
+    assert (primary.invariant, primary.error_type) == ("complete-only", "mixed-generations")
+    for words in ("0.bias", "step 4 saved by attempt 0", "step 2 saved by attempt 0", "rank 0"):
+        assert words in primary.sentence
+
+
+def test_torn_bytes_equal_nothing_that_was_saved() -> None:
+    """A parameter whose bytes were never captured is torn."""
+    journal = interrupted().recovers(2, but=_with_param("0.bias", NOISE)).ends_well().journal()  # type: ignore[arg-type]
+    primary = check(SCENARIO, journal).primary
+    assert primary is not None
+    assert (primary.invariant, primary.error_type) == ("complete-only", "torn-bytes")
+    assert "0.bias" in primary.sentence
+
+
+def test_state_that_was_not_loaded_at_all_is_found() -> None:
+    """A target that says step 2 and leaves the parameters as they were made is caught."""
+    primary = check(SCENARIO, interrupted().recovers(2, shown=0).ends_well().journal()).primary
+    assert primary is not None
+    assert (primary.invariant, primary.error_type) == ("complete-only", "unknown-state")
+
+
+def test_sharded_mix_names_the_rows_of_each_rank() -> None:
+    """Shards of two saves in one sharded world are a mix, though each rank's own rows are right for some save."""
+    story = interrupted(sharded=True).recovers(4, ranks=[0]).recovers(4, shown=2, ranks=[1]).ends_well()
+    primary = check(SCENARIO, story.journal()).primary
+    assert primary is not None
+    assert (primary.invariant, primary.error_type) == ("complete-only", "mixed-generations")
+    assert "those of rank 0 are of step 4" in primary.sentence
+    assert "those of rank 1 are of step 2" in primary.sentence
+
+
+@pytest.mark.parametrize(("moments", "kind"), [(("exp_avg",), "full-state"), (("torn",), "complete-only")])
+def test_optimizer_torn_or_lost(moments: tuple[str, ...], kind: str) -> None:
+    """Some wrong values of one moment are torn bytes; all values of a moment wrong mean that it was not restored."""
+
+    def change(digest: StateDigest) -> StateDigest:
+        wrong = [name for name in digest.optimizer if name.endswith(moments)] or ["0.bias/exp_avg"]
+        return msgspec.structs.replace(digest, optimizer={**digest.optimizer, **dict.fromkeys(wrong, NOISE)})
+
+    primary = check(SCENARIO, interrupted().recovers(2, but=change).ends_well().journal()).primary
+    assert primary is not None
+    assert primary.invariant == kind
+
+
+@pytest.mark.parametrize("part", ["optimizer", "scheduler", "rng", "sampler", "optimizer_scalars", "step"])
+def test_component_of_another_save_is_a_mix(part: str) -> None:
+    """A whole component that equals that of another save makes a mix of generations."""
+
+    def change(digest: StateDigest) -> StateDigest:
+        other = state(4, digest.rank)
+        return msgspec.structs.replace(digest, **{part: getattr(other, part)})
+
+    primary = check(SCENARIO, interrupted().recovers(2, but=change).ends_well().journal()).primary
+    assert primary is not None
+    assert (primary.invariant, primary.error_type) == ("complete-only", "mixed-generations")
+    assert "step 4 saved by attempt 0" in primary.sentence
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+@pytest.mark.parametrize("ranks", [(1,), (2, 1)])
+def test_whole_state_in_another_world_is_recognised(sharded: bool, ranks: tuple[int, ...]) -> None:
+    """A resharded state equals its capture; random streams and data position are not compared then."""
+    story = Story(faults=[["cut"]], sharded=sharded).attempt().recovers(None).saves(2).cut()
+
+    def derived(digest: StateDigest) -> StateDigest:
+        return msgspec.structs.replace(digest, rng={"torch": f"derived/{digest.rank}"}, stamp=(1, -1, digest.rank, 3))
+
+    story.attempt(ranks, closing=True).recovers(2, but=derived).ends_well()
+    verdict = check(SCENARIO, story.journal())
+    assert verdict.outcome == "pass", verdict
+    assert {"complete-only", "full-state"} <= set(verdict.judged)
+
+
+def test_mix_after_a_change_of_world_is_found() -> None:
+    """Stale shards reused after a world-size change are a mix also where no rank's rows can be compared by themselves."""
+    story = Story(faults=[["cut"]], sharded=True).attempt().recovers(None).saves(2).saves(4).cut()
+    story.attempt((2, 1), closing=True).recovers(4, ranks=[0, 1]).recovers(4, shown=2, ranks=[2]).ends_well()
+    primary = check(SCENARIO, story.journal()).primary
+    assert primary is not None
+    assert primary.invariant == "complete-only"
+
+
+def test_equal_bytes_of_two_attempts_are_no_mix() -> None:
+    """Shards of two bitwise equal saves of one step load the right state, whatever their stamps say."""
+    story = Story(faults=[["cut"], ["cut"]], sharded=True).attempt().recovers(None).saves(2).starts_save(4).cut()
+    story.attempt().recovers(2, attempt=0).starts_save(4).cut()
+    story.attempt(closing=True).recovers(4, attempt=0, ranks=[0]).recovers(4, attempt=1, ranks=[1]).ends_well()
+    verdict = check(SCENARIO, story.journal())
+    assert verdict.outcome == "pass", verdict
+
+
+def test_rank_that_had_not_begun_the_save_can_hold_no_part_of_it() -> None:
+    """Rank 1's own part can't be of a save that it never began: an older part beside the newer parameters is a mix."""
+    story = Story(faults=[["cut"]]).attempt().recovers(None).saves(2).starts_save(4, ranks=[0]).cut()
+
+    def stale(digest: StateDigest) -> StateDigest:
+        old = state(2, digest.rank)
+        return msgspec.structs.replace(digest, rng=old.rng) if digest.rank == 1 else digest
+
+    primary = check(SCENARIO, story.attempt(closing=True).recovers(4, but=stale).ends_well().journal()).primary
+    assert primary is not None
+    assert primary.invariant == "complete-only"
+    assert "had not begun that save" in primary.sentence
+
+
+def test_nothing_loaded_is_not_judged() -> None:
+    """Where no rank loaded anything there is nothing to identify."""
+    verdict = check(SCENARIO, Story().attempt(closing=True).recovers(None).ends_well().journal())
+    assert not {"complete-only", "full-state"} & set(verdict.judged)
