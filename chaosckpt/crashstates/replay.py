@@ -1,4 +1,4 @@
-"""How a trace of operations becomes the directory that they left: same names, contents, modes, symbolic and hard links."""
+"""How a trace of operations becomes the directory that they left: names, contents, modes, symbolic and hard links."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def replay(operations: Iterable[Operation], roots: Mapping[str, Path]) -> None:
     """Apply a trace that keeps data, in its order, to the directories `roots` (tier -> path), which start empty.
 
-    Operations of several ranks may be mixed, in the order in which they were observed. Failed operations change nothing. What
-    went through an untraced channel (a shared mapping, a duplicate at a low number) is missing. Raises OSError where the
-    directories don't fit the trace, and ValueError for a write without its data. Not for use beside other threads: it sets
-    the umask for its own duration.
+    Operations of several ranks may be mixed, in the order in which they were observed. Failed operations change
+    nothing. What went through an untraced channel (a shared mapping, a duplicate at a low number) is missing. Raises
+    OSError where the directories don't fit the trace, and ValueError for a write without its data. Not for use beside
+    other threads: it sets the umask for its own duration.
     """
     state = _Replay({tier: os.fsencode(path) for tier, path in roots.items()})
     before = os.umask(0)
@@ -53,7 +53,7 @@ class _Replay:
         return self.files.get((it.address.rank, it.handle)) if it.handle else None
 
     def reach(self, it: Operation) -> bytes:
-        """A path to the operation's file: through our open file where there is one, since its name may be another's by now."""
+        """A path to the operation's file: through our open file if there is one, since its name may be another's now."""
         descriptor = self.file(it)
         return self.path(it.raw) if descriptor is None else b"/proc/self/fd/%d" % descriptor
 

@@ -26,6 +26,11 @@ class Call(NamedTuple):
         """Argument `index` as the unsigned 32-bit number that the kernel takes a descriptor for."""
         return self.arguments[index] & 0xFFFFFFFF
 
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for a call and its restart after a signal."""
+        return self.number, self.instruction, self.arguments
+
     def signed(self, index: int) -> int:
         value = self.arguments[index]
         return value - (1 << 64) if value >> 63 else value
@@ -36,10 +41,11 @@ class Call(NamedTuple):
 
 
 class Pause(NamedTuple):
-    """A handler stops here until its call is resumed: the decision was a Hold."""
+    """A handler stops here until its call is resumed: the decision was a Hold. The caller loses its file at `discard`."""
 
     operation: Operation
     when: When
+    discard: int | None = None
 
 
 class Readable(NamedTuple):

@@ -1,4 +1,4 @@
-"""Calls that move bytes between descriptors inside the kernel: performed by the supervisor when the output is tracked."""
+"""Calls that move bytes between descriptors in the kernel: the supervisor performs them when the output is tracked."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _from_file(
     first = os.lseek(own, 0, os.SEEK_CUR) if start is None else start
     size = os.fstat(own).st_size
     length = max(0, min(wanted, size - first)) if size else wanted  # Files of /proc say 0 and hold more.
-    if first < 0 or position is not None and position < 0:
+    if first < 0 or (position is not None and position < 0):
         return -errno.EINVAL
     _refuse_overlap(own, first, target, position, length)
     os.pread(own, 0, first)  # EBADF for a file not open for reading, before anything is decided.

@@ -1,7 +1,7 @@
 """Tracked open file descriptions, and the numbers under which the processes of a tree hold them.
 
-A number of the band means one description in the whole tree, so that it needs no lookup by process. The exceptions (a program
-that uses the band's numbers itself, or holds a tracked file at a low number) are *private* to a process.
+A number of the band means one description in the whole tree, so that it needs no lookup by process. The exceptions (a
+program that uses the band's numbers itself, or holds a tracked file at a low number) are *private* to a process.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Descriptors:
         return self.base <= number < self.limit
 
     def free(self, process: Process, minimum: int = 0) -> int:
-        """A number that no process of the tree uses, so that it will name one description. EMFILE when there is none."""
+        """A number that no process of the tree uses, so that it names one description. EMFILE when there is none."""
         others = self._processes.discover() if self._processes.several else [process]
         span = self.limit - self.base
         for step in range(span):
@@ -153,7 +153,9 @@ class Descriptors:
     def inherit(self, child: Process) -> None:
         """A new process has its parent's private numbers, where it did not close them since."""
         for (pid, number), description in list(self._private.items()):
-            if pid == child.parent and (description is None or same_description(child.pid, number, description.descriptor)):
+            if pid == child.parent and (
+                description is None or same_description(child.pid, number, description.descriptor)
+            ):
                 self._private[child.pid, number] = description
 
     def died(self, process: Process) -> None:
@@ -176,9 +178,7 @@ class Descriptors:
         for description in list(self.open.values()):
             self.release(description)
 
-    def _held(
-        self, description: Description, processes: list[Process], besides: tuple[Process, int] | None
-    ) -> bool:
+    def _held(self, description: Description, processes: list[Process], besides: tuple[Process, int] | None) -> bool:
         """Does one of these processes hold it, apart from one number of one process?"""
         several = self._processes.several
         for process in processes:
@@ -187,7 +187,9 @@ class Descriptors:
             numbers = description.numbers - process.gone
             if self._private:
                 numbers = {n for n in numbers if (process.pid, n) not in self._private}
-                numbers |= {n for (pid, n), value in self._private.items() if pid == process.pid and value is description}
+                numbers |= {
+                    n for (pid, n), value in self._private.items() if pid == process.pid and value is description
+                }
             if besides and besides[1] in numbers and self._is_part(process, besides[0]):
                 numbers.discard(besides[1])
             certain = not several and not process.executing and besides is not None
@@ -209,4 +211,5 @@ class Descriptors:
 
 
 def below(path: bytes, top: bytes) -> bool:
+    """Is `path` the canonical path `top` itself, or under it?"""
     return path == top or path.startswith(top + b"/")

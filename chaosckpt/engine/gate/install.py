@@ -16,12 +16,12 @@ from chaosckpt.engine.gate import syscalls as k
 from chaosckpt.engine.gate.program import build_program
 
 _HIGHEST_LIMIT = 16384
-"""Descriptor tables grow to their highest number and are copied by every fork, so that the band stays low enough to be cheap."""
+"""Descriptor tables grow to their highest number and every fork copies them: the band stays low enough to be cheap."""
 _WIDEST_SPAN = 2048
 
 
 class Installed(NamedTuple):
-    """A filter in force: its listener descriptor, the band [base, limit), and whether waits are interrupted by death only."""
+    """A filter in force: its listener, the band [base, limit), and whether only death interrupts a notified call."""
 
     listener: int
     base: int
@@ -29,8 +29,8 @@ class Installed(NamedTuple):
     wait_killable: bool
 
 
-def choose_band(soft: int, hard: int) -> tuple[int, int]:
-    """[base, limit) for tracked descriptors under these RLIMIT_NOFILE values: at most 2048 numbers and half of the limit."""
+def choose_band(hard: int) -> tuple[int, int]:
+    """[base, limit) for tracked descriptors under a hard RLIMIT_NOFILE: at most 2048 numbers and half of the limit."""
     ceiling = _HIGHEST_LIMIT if hard == resource.RLIM_INFINITY else min(hard, _HIGHEST_LIMIT)
     return ceiling - min(_WIDEST_SPAN, ceiling // 2), ceiling
 
@@ -44,7 +44,7 @@ def install(*, wait_killable: bool = True, low_descriptors: bool = False) -> Ins
     if k.MACHINE not in k.TABLES:
         raise OSError(errno.ENOSYS, f"the gate knows x86_64 and aarch64, not {k.MACHINE}")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    base, limit = choose_band(soft, hard)
+    base, limit = choose_band(hard)
     if soft != resource.RLIM_INFINITY and soft < limit:
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
     libc = ctypes.CDLL(None, use_errno=True)

@@ -32,18 +32,29 @@ def _call(name: str, *arguments: ctypes._SimpleCData[int] | ctypes._SimpleCData[
 
 
 def renameat2(source: bytes, destination: bytes, flags: int) -> None:
-    _call("renameat2", _long(-100), ctypes.c_char_p(source), _long(-100), ctypes.c_char_p(destination), ctypes.c_uint(flags))
+    """renameat2(2) on two canonical paths."""
+    _call(
+        "renameat2",
+        _long(-100),
+        ctypes.c_char_p(source),
+        _long(-100),
+        ctypes.c_char_p(destination),
+        ctypes.c_uint(flags),
+    )
 
 
 def fallocate(descriptor: int, mode: int, offset: int, length: int) -> None:
+    """fallocate(2)."""
     _call("fallocate", _long(descriptor), _long(mode), _long(offset), _long(length))
 
 
 def fchmodat2(path: bytes, mode: int, flags: int) -> None:
+    """fchmodat2(2) on a canonical path; ENOSYS before Linux 6.6."""
     _call("fchmodat2", _long(-100), ctypes.c_char_p(path), ctypes.c_uint(mode), ctypes.c_uint(flags))
 
 
 def syncfs(descriptor: int) -> None:
+    """syncfs(2)."""
     _call("syncfs", _long(descriptor))
 
 

@@ -23,12 +23,14 @@ def closing(tree: Tree, call: Call, number: int) -> Generator[Wait, None, None]:
         tree.descriptors.unclaim(call.process, number)
         return
     if tree.descriptors.last(call.process, number, held):
-        yield from ended(tree, call, held)
+        yield from ended(tree, call, held, number)
     tree.descriptors.leave(call.process, number)
 
 
-def ended(tree: Tree, call: Call, held: Description) -> Generator[Wait, None, None]:
+def ended(tree: Tree, call: Call, held: Description, number: int | None = None) -> Generator[Wait, None, None]:
     """The last reference goes. Our copy goes first, so that the caller's own close releases locks.
+
+    The caller's own reference at `number` goes with the answer; when it is held after the close, at once.
 
     Raises OSError where an error is injected.
     """
@@ -38,7 +40,7 @@ def ended(tree: Tree, call: Call, held: Description) -> Generator[Wait, None, No
         return 0
 
     try:
-        yield from tree.perform(tree.operation(call, "close", held.raw, held=held), action)
+        yield from tree.perform(tree.operation(call, "close", held.raw, held=held), action, discard=number)
     except OSError:
         tree.descriptors.release(held)  # A close that fails has closed.
         raise
@@ -110,7 +112,7 @@ def _dup2(tree: Tree, call: Call, flags: int = 0) -> Steps:
         if descriptors.in_band(new):
             descriptors.claim(call.process, new)
         return CONTINUE
-    if descriptors.in_band(new) or tree.low_descriptors and new < descriptors.limit:
+    if descriptors.in_band(new) or (tree.low_descriptors and new < descriptors.limit):
         descriptors.assign(call.process, new, held)
         return Inject(held.descriptor, new, bool(flags & os.O_CLOEXEC))
     tree.note(f"{held.raw} was duplicated to descriptor {new}; what is written there is not traced")

@@ -1,4 +1,4 @@
-"""Calls that change names: directories made and removed, files linked, renamed, removed, resized or given modes by path."""
+"""Calls that change names: directories made and removed; files linked, renamed, removed, resized, given modes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ def _symlink(tree: Tree, call: Call, directory: int | None = None, path: int = 1
     return (yield from tree.by_path(call, "symlink", place, action, destination=os.fsdecode(target)))
 
 
-def _rename(tree: Tree, call: Call, first: int | None = None, source: int = 0, second: int | None = None, to: int = 1) -> Family:
+def _rename(
+    tree: Tree, call: Call, first: int | None = None, source: int = 0, second: int | None = None, to: int = 1
+) -> Family:
     flags = call.word(4) if first is not None and call.number == k.NUMBERS["renameat2"] else 0
     old = tree.place(call, first, source, follow=False)
     new = tree.place(call, second, to, follow=False)
@@ -87,7 +89,9 @@ def _renameat(tree: Tree, call: Call) -> Steps:
 
 
 def _link(tree: Tree, call: Call) -> Steps:
-    return (yield from _linked(tree, call, tree.place(call, None, 0, follow=False), tree.place(call, None, 1, follow=False)))
+    return (
+        yield from _linked(tree, call, tree.place(call, None, 0, follow=False), tree.place(call, None, 1, follow=False))
+    )
 
 
 def _linkat(tree: Tree, call: Call) -> Steps:
@@ -97,7 +101,7 @@ def _linkat(tree: Tree, call: Call) -> Steps:
         held = tree.held(call, 0)
         if held is None:
             return CONTINUE
-        old = Place(held.path, b"/proc/self/fd/%d" % held.descriptor, held.raw, held)
+        old = tree.resolver.of(held)
     else:
         old = tree.place(call, 0, 1, follow=bool(flags & k.AT_SYMLINK_FOLLOW))
     return (yield from _linked(tree, call, old, new))
@@ -147,18 +151,22 @@ def _fchmodat2(tree: Tree, call: Call) -> Steps:
         if held is None:
             return CONTINUE
         mode = call.word(2) & 0o7777
-        place = Place(held.path, b"/proc/self/fd/%d" % held.descriptor, held.raw, held)
-        return (yield from tree.by_path(call, "chmod", place, lambda: os.fchmod(held.descriptor, mode), mode=mode))
+        return (
+            yield from tree.by_path(
+                call, "chmod", tree.resolver.of(held), lambda: os.fchmod(held.descriptor, mode), mode=mode
+            )
+        )
     return (yield from _chmod(tree, call, 0, 1, flags & ~k.AT_EMPTY_PATH))
 
 
 def _incoming(tree: Tree, old: Place) -> tuple[bytes | None, int]:
     """Content and mode of what is about to be moved in from outside the roots, where nobody saw it being written."""
     try:
-        found = os.lstat(old.reach)
+        found = os.stat(old.reach, follow_symlinks=old.description is not None)
         if not stat.S_ISREG(found.st_mode):
             if not stat.S_ISLNK(found.st_mode):
-                tree.note(f"{os.fsdecode(old.path)} was moved in from outside the tracked roots, with content that is not in the trace")
+                name = os.fsdecode(old.path)
+                tree.note(f"{name} was moved in from outside the tracked roots, with content that is not in the trace")
                 return None, found.st_mode
             return os.readlink(old.reach), found.st_mode
         if not tree.keep_data:

@@ -42,12 +42,14 @@ def _openat2(tree: Tree, call: Call) -> Steps:
 def _opened(
     tree: Tree, call: Call, directory: int | None, path: int, flags: int, mode: int, resolve: int = 0
 ) -> Generator[Wait, None, Reply]:
-    unfollowed = flags & os.O_NOFOLLOW or flags & os.O_CREAT and flags & os.O_EXCL
+    unfollowed = flags & os.O_NOFOLLOW or (flags & os.O_CREAT and flags & os.O_EXCL)
     place = tree.place(call, directory, path, follow=not unfollowed)
     if place.raw is None:
         return CONTINUE
     if resolve:
-        return -errno.ENOSYS  # Callers fall back to openat: constraints on the way there can't be kept on a canonical path.
+        return (
+            -errno.ENOSYS
+        )  # Callers fall back to openat: constraints on the way there can't be kept on a canonical path.
     if _is_special(place):
         tree.note(f"{place.raw} is a pipe, socket or device, and was opened untraced")
         return CONTINUE
@@ -56,7 +58,7 @@ def _opened(
     writing = bool(flags & _WRITES) or unnamed
     incarnation = tree.addresses.begin(place.raw) if flags & _CREATES else tree.addresses.incarnation(place.raw)
     if flags & os.O_PATH:
-        # The kernel can't pass such a descriptor on; it neither reads nor writes, and paths through it are resolved all the same.
+        # The kernel can't pass such a descriptor on; it neither reads nor writes, and paths through it still resolve.
         yield from tree.by_path(call, "open_read", place, lambda: os.close(_descriptor(place, flags, 0)), flags=flags)
         return CONTINUE
     opened: Description | None = None

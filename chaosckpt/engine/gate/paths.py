@@ -1,6 +1,6 @@
 """Where a path of a process leads: through its directories, symbolic links and /proc, to a canonical path.
 
-The kernel walks the parents (one open with O_PATH); only the last component and the magic links of /proc need care here.
+The kernel walks the parents (one open with O_PATH); the last component and the magic links of /proc need care here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Root(msgspec.Struct, frozen=True):
 class Place(NamedTuple):
     """A resolved path: `reach` is how the supervisor gets there, `raw` is `tier:relative`, or None outside every root.
 
-    `description` is set where the path leads to an open file by way of /proc/PID/fd, whether or not it still has a name.
+    `description` is set where the path leads to an open file by way of /proc/PID/fd, even if it has no name any more.
     """
 
     path: bytes
@@ -60,7 +60,7 @@ class Resolver:
         return self.raw(path) or os.fsdecode(path)
 
     def place(self, process: Process, tid: int, directory: int, text: bytes, *, follow: bool) -> Place:
-        """Where `text`, relative to descriptor `directory` (or AT_FDCWD), leads. Never fails for a path that isn't there.
+        """Where `text` leads, relative to descriptor `directory` or AT_FDCWD. Needs nothing to be there.
 
         `follow` says whether a symbolic link as the last component is followed. Raises OSError(ENOENT) for an empty path.
         """
@@ -80,13 +80,18 @@ class Resolver:
                 return self._found(whole, whole)
             held = self._held(parent, tail)
             if held is not None:
-                return Place(held.path, b"/proc/self/fd/%d" % held.descriptor, held.raw, held)
+                return self.of(held)
             try:
                 target = os.readlink(whole)
             except OSError:
                 return self._found(whole, whole + slash)
             path = (target if target.startswith(b"/") else parent + b"/" + target) + slash
         return self._found(whole, whole + slash)
+
+    def of(self, held: Description) -> Place:
+        """An open file as a place, which it is even when it has no name any more."""
+        inside = None if held.raw.startswith("/") else held.raw
+        return Place(held.path, b"/proc/self/fd/%d" % held.descriptor, inside, held)
 
     def _found(self, path: bytes, reach: bytes) -> Place:
         return Place(path, reach, self.raw(path))
@@ -105,7 +110,7 @@ class Resolver:
         return text
 
     def _canonical(self, path: bytes, process: Process, tid: int) -> bytes:
-        """A directory's path without links; where the way there is broken, what can be resolved of it and then the rest."""
+        """A directory's path without links; where the way is broken, what can be resolved of it and then the rest."""
         try:
             descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:

@@ -46,7 +46,9 @@ class Processes:
         """The process of a thread. Raises OSError when it has died."""
         process = self._by_tid.get(tid)
         if process is not None and (tid == process.pid or not self.several or _has_thread(process.pid, tid)):
-            self.forking.discard(tid)
+            if tid in self.forking:
+                self.discover()  # Its fork has returned: now the child can be found.
+                self.forking.discard(tid)
             return process
         status = _status(tid)
         process = self._by_tid[tid] = self._add(int(status["Tgid"]), int(status["PPid"]))

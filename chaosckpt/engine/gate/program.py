@@ -1,4 +1,4 @@
-"""The filter program: which system calls, with which descriptor numbers, the supervisor is asked about.
+"""The filter program: about which system calls, with which descriptor numbers, the supervisor is asked.
 
 Pure: from numbers to the bytes of a classic BPF program (`struct sock_filter[]`). Untracked descriptors never leave the
 filter, so that sockets, pipes and logs cost nothing.
@@ -59,8 +59,8 @@ class _Assembler:
 def build_program(base: int, limit: int, *, low_descriptors: bool = False, machine: str = k.MACHINE) -> bytes:
     """The filter for tracked descriptors in [base, limit), as packed `struct sock_filter` of 8 bytes each.
 
-    With `low_descriptors` every descriptor call notifies, whatever its number: slower, but redirections of a shell (a tracked
-    file at number 1) are seen.
+    With `low_descriptors` every descriptor call notifies, whatever its number: slower, but redirections of a shell (a
+    tracked file at number 1) are seen.
     """
     numbers = k.TABLES[machine]
     code = _Assembler()
@@ -93,7 +93,7 @@ def build_program(base: int, limit: int, *, low_descriptors: bool = False, machi
 
 
 def _band(code: _Assembler, index: int, base: int, limit: int, inside: str | None, outside: str | None) -> None:
-    """Go to `inside` when argument `index` is in the band, else to `outside`; None falls through to the next instruction."""
+    """Go to `inside` when argument `index` is in the band, else to `outside`; None falls through."""
     beyond = f"beyond{len(code.instructions)}"
     code.argument(index)
     code.emit(_AT_LEAST, base, None, outside or beyond)
@@ -112,7 +112,9 @@ def _special_calls(code: _Assembler, base: int, limit: int, low_descriptors: boo
         code.emit(_AT_LEAST, 0, "notify")
     _band(code, 0, base, limit, "notify", None)
     _band(code, 2, base, limit, "notify", "allow")
-    code.label("newfstatat")  # With AT_EMPTY_PATH it is the C library's fstat: a question about a descriptor, not about storage.
+    code.label(
+        "newfstatat"
+    )  # With AT_EMPTY_PATH it is the C library's fstat: a question about a descriptor, not about storage.
     code.argument(3)
     code.emit(_ANY_BIT, k.AT_EMPTY_PATH, "allow", "notify")
     code.label("statx")

@@ -49,8 +49,10 @@ def _list(tree: Tree, call: Call) -> Steps:
     return CONTINUE
 
 
-def _ask(op: str, ask: Callable[[bytes], Any], *, follow: bool = True, flags: int | None = None) -> Callable[..., Family]:
-    """A handler of a question about a path. `flags` is the index of the argument that may say not to follow a link."""
+def _ask(
+    op: str, ask: Callable[[bytes], Any], *, follow: bool = True, flags: int | None = None
+) -> Callable[..., Family]:
+    """A handler of a question about a path; argument `flags` may say not to follow a link."""
 
     def family(tree: Tree, call: Call, directory: int | None = None, path: int = 0) -> Family:
         followed = follow and not (flags is not None and call.word(flags) & k.AT_SYMLINK_NOFOLLOW)
@@ -88,4 +90,4 @@ HANDLERS: dict[str, Handler] = {
     "readlink": _readlink,
     "readlinkat": _at(_readlink),
 }
-"""A question whose own failure differs from ours (an access check) is answered by the kernel; ours tells the observer only."""
+"""Our own asking tells the observer; the kernel then answers the caller, and may refuse more (an access check)."""

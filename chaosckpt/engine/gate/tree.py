@@ -56,14 +56,14 @@ class Tree:
         return self.memory.text(call.tid, call.arguments[index])
 
     def place(self, call: Call, directory: int | None, index: int, *, follow: bool) -> Place:
-        """The place named by path argument `index`, relative to descriptor argument `directory` (None: the working directory)."""
+        """The place named by path argument `index`, relative to descriptor argument `directory` (None: the cwd)."""
         start = 0xFFFFFF9C if directory is None else call.descriptor(directory)
         return self.resolver.place(call.process, call.tid, start, self.text(call, index), follow=follow)
 
     def held(self, call: Call, index: int) -> Description | None:
         """The tracked file behind descriptor argument `index`.
 
-        A number that we know nothing of can still be a tracked file: a child that was forked while another thread closed it.
+        A number that we know nothing of can still be one: of a child forked while another thread closed it.
         """
         number = call.descriptor(index)
         found = self.descriptors.find(call.process, number)
@@ -79,7 +79,14 @@ class Tree:
     # Operations
 
     def operation(
-        self, call: Call, op: str, raw: str, *, held: Description | None = None, incarnation: int | None = None, **fields: Any
+        self,
+        call: Call,
+        op: str,
+        raw: str,
+        *,
+        held: Description | None = None,
+        incarnation: int | None = None,
+        **fields: Any,
     ) -> Operation:
         """A new operation with the next address. The address names the path inside the roots, if there are two."""
         named = fields["destination"] if raw.startswith("/") and fields.get("destination") else raw
@@ -91,8 +98,10 @@ class Tree:
         self._sequence += 1
         return Operation(address=address, sequence=self._sequence, raw=raw, **fields)
 
-    def perform(self, operation: Operation, action: Callable[[], int]) -> Generator[Wait, None, int]:
-        """Decide, perform and observe. Returns the call's result; raises the OSError it failed with, injected or real."""
+    def perform(
+        self, operation: Operation, action: Callable[[], int], discard: int | None = None
+    ) -> Generator[Wait, None, int]:
+        """Decide, perform and observe. Returns the call's result; raises its OSError, injected or real."""
         decision = self.decide(operation)
         if isinstance(decision, Errno):
             self.observe(replace(operation, result=-decision.number))
@@ -109,12 +118,14 @@ class Tree:
             failure = error
         self.observe(replace(operation, result=result if failure is None else -(failure.errno or errno.EIO)))
         if after:
-            yield Pause(operation, "after")
+            yield Pause(operation, "after", discard)
         if failure is not None:
             raise failure
         return result
 
-    def by_path(self, call: Call, op: str, place: Place, action: Callable[[], Any], **fields: Any) -> Generator[Wait, None, int]:
+    def by_path(
+        self, call: Call, op: str, place: Place, action: Callable[[], Any], **fields: Any
+    ) -> Generator[Wait, None, int]:
         """An operation on a tracked place, whose action's value is of no interest: success is 0."""
         held = place.description
 
@@ -124,6 +135,13 @@ class Tree:
 
         result = yield from self.perform(self.operation(call, op, place.raw or "", held=held, **fields), act)
         return result
+
+    def died(self, process: Process) -> None:
+        """Let go of what a dead process held."""
+        self.processes.died(process)
+        self.descriptors.died(process)
+        for description in self.descriptors.abandoned():
+            self.descriptors.release(description)
 
     def _arrived(self, process: Process) -> None:
         self.descriptors.inherit(process)

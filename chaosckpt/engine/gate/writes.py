@@ -20,7 +20,7 @@ from chaosckpt.model.decision import Errno, Hold, Short
 from chaosckpt.model.operation import Operation
 
 LARGE = 256 << 10
-"""Bytes from which an undisturbed write whose data nobody keeps is left to the kernel: the supervisor would copy it once more."""
+"""Bytes from which an undisturbed write is left to the kernel where nobody keeps its data: we would copy it twice."""
 _DATA_ONLY = 1
 
 
@@ -28,10 +28,12 @@ class Source(Protocol):
     """Where the bytes of a write come from: the caller's memory, or another file."""
 
     def read(self, start: int, count: int) -> memoryview:
-        """Bytes [start, start + count), `count` at most CHUNK; fewer where the source ends. Valid until the next call."""
+        """Bytes [start, start + count), `count` at most CHUNK; fewer at the source's end. Valid until the next call."""
 
 
 class FromMemory:
+    """Bytes of the caller's memory."""
+
     def __init__(self, tree: Tree, tid: int, segments: list[Segment]) -> None:
         self._tree, self._tid, self._segments = tree, tid, segments
 
@@ -85,7 +87,7 @@ class Transfer:
     def go(self, stop: int) -> None:
         """Write up to byte `stop` of the call. Raises OSError when not one byte of the call could be written.
 
-        Ends early, without an error, where the source or the device does: the call is then short, as the kernel's would be.
+        Ends early, without an error, where the source or the device does: the call is then short, like the kernel's.
         """
         while True:
             wanted = min(stop - self.done, CHUNK)
@@ -207,10 +209,14 @@ HANDLERS: dict[str, Handler] = {
     "pwritev": _pwritev,
     "pwritev2": _pwritev2,
     "fsync": _by_descriptor("fsync", lambda held, call: os.fsync(held.descriptor)),
-    "fdatasync": _by_descriptor("fsync", lambda held, call: os.fdatasync(held.descriptor), flags=lambda call: _DATA_ONLY),
+    "fdatasync": _by_descriptor(
+        "fsync", lambda held, call: os.fdatasync(held.descriptor), flags=lambda call: _DATA_ONLY
+    ),
     "syncfs": _by_descriptor("sync", lambda held, call: kernel.syncfs(held.descriptor)),
     "ftruncate": _by_descriptor(
-        "ftruncate", lambda held, call: os.ftruncate(held.descriptor, call.signed(1)), length=lambda call: call.signed(1)
+        "ftruncate",
+        lambda held, call: os.ftruncate(held.descriptor, call.signed(1)),
+        length=lambda call: call.signed(1),
     ),
     "fallocate": _by_descriptor(
         "fallocate",
@@ -220,6 +226,8 @@ HANDLERS: dict[str, Handler] = {
         length=lambda call: call.signed(3),
     ),
     "fchmod": _by_descriptor(
-        "chmod", lambda held, call: os.fchmod(held.descriptor, call.word(1) & 0o7777), mode=lambda call: call.word(1) & 0o7777
+        "chmod",
+        lambda held, call: os.fchmod(held.descriptor, call.word(1) & 0o7777),
+        mode=lambda call: call.word(1) & 0o7777,
     ),
 }

@@ -90,7 +90,12 @@ def launch(
 
 
 def _child(
-    program: Callable[[], object], theirs: socket.socket, ours: socket.socket, killable: bool, low: bool, limit: int | None
+    program: Callable[[], object],
+    theirs: socket.socket,
+    ours: socket.socket,
+    killable: bool,
+    low: bool,
+    limit: int | None,
 ) -> None:
     """Never returns."""
     code = 1
@@ -162,7 +167,9 @@ def _ended(tree: Supervised) -> bool:
     return tree.status is not None
 
 
-def run(program: Callable[[], object], *, when_held: Callable[[Supervised, Held], None] | None = None, **options: object) -> Supervised:
+def run(
+    program: Callable[[], object], *, when_held: Callable[[Supervised, Held], None] | None = None, **options: object
+) -> Supervised:
     """Launch and serve one tree; its observed operations, exit status and untraced sentences are in the result."""
     tree = launch(program, **options)  # type: ignore[arg-type]
     serve(tree, when_held=when_held)

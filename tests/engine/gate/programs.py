@@ -80,17 +80,26 @@ STEPS: dict[str, tuple[st.SearchStrategy[Any], ...]] = {
     "exec_away": (),
 }
 
-single = st.one_of(*(st.tuples(st.just(name), *fields) for name, fields in STEPS.items()))
-start = st.just(("mkdir", ("d", "plain"), 0o755))
+drawn = {name: st.tuples(st.just(name), *fields) for name, fields in STEPS.items()}
+OFTEN = ["write", "writev", "pwrite", "open", "copy_range", "sendfile", "dup", "rename", "fork"]
+single = st.one_of(*(strategy for name, strategy in drawn.items() for _ in range(3 if name in OFTEN else 1)))
+
+
+def _opened(slot: int) -> st.SearchStrategy[Step]:
+    """Most programs begin with open files, without which half of the steps would do nothing."""
+    return st.tuples(st.just("open"), st.just(slot), paths, st.sampled_from(OPEN_FLAGS[:4]), modes)
+
+
+start = st.tuples(st.just(("mkdir", ("d", "plain"), 0o755)), *map(_opened, range(3))).map(list)
 
 
 def programs(*, processes: bool) -> st.SearchStrategy[list[Step]]:
     steps = st.lists(single, min_size=1, max_size=25)
     if not processes:
-        return st.tuples(start, steps).map(lambda drawn: [drawn[0], *drawn[1]])
+        return st.tuples(start, steps).map(lambda drawn: drawn[0] + drawn[1])
     forks = st.tuples(st.just("fork"), st.lists(single, max_size=10), st.booleans())
     mixed = st.lists(st.one_of(single, single, single, forks), min_size=1, max_size=25)
-    return st.tuples(start, mixed, forks, mixed).map(lambda drawn: [drawn[0], *drawn[1], drawn[2], *drawn[3]])
+    return st.tuples(start, mixed, forks, mixed).map(lambda drawn: [*drawn[0], *drawn[1], drawn[2], *drawn[3]])
 
 
 class Interpreter:
@@ -121,14 +130,17 @@ class Interpreter:
             finally:
                 os.close(directory)
             return
-        yield {
-            "plain": name if os.getcwd() == self.root else f"{self.root}/{name}",
-            "absolute": f"{self.root}/{name}",
-            "proc": f"/proc/self/cwd/{os.path.relpath(os.path.join(self.root, name))}",
-            "dots": f"{self.root}/d/../{name}",
-            "outside": f"{self.outside}/link/{name}",
-            "slash": f"{self.root}//{name}/",
-        }[form], None
+        yield (
+            {
+                "plain": name if os.getcwd() == self.root else f"{self.root}/{name}",
+                "absolute": f"{self.root}/{name}",
+                "proc": f"/proc/self/cwd/{os.path.relpath(os.path.join(self.root, name))}",
+                "dots": f"{self.root}/d/../{name}",
+                "outside": f"{self.outside}/link/{name}",
+                "slash": f"{self.root}//{name}/",
+            }[form],
+            None,
+        )
 
     def fork(self, steps: list[Step], wait: bool) -> None:
         pid = os.fork()
@@ -157,6 +169,8 @@ class Interpreter:
         self._put(slot, os.open(f"{self.root}/{directory}", os.O_TMPFILE | os.O_RDWR, 0o640))
 
     def name_tmpfile(self, slot: int, path: tuple[str, str]) -> None:
+        if not os.readlink(f"/proc/self/fd/{self.files[slot]}").startswith(self.root):
+            return  # Moved out, and not to come back: its replay has ended there.
         with self.at(path) as (name, directory):
             os.link(f"/proc/self/fd/{self.files[slot]}", name, dst_dir_fd=directory, follow_symlinks=True)
 
@@ -315,7 +329,11 @@ class Interpreter:
 
 def _bytes(data: tuple[int, int]) -> bytes:
     value, size = data
-    return bytes((value + index) % 256 for index in range(min(size, 256))) * (size // 256 + 1) if size > 256 else bytes([value]) * size
+    return (
+        bytes((value + index) % 256 for index in range(min(size, 256))) * (size // 256 + 1)
+        if size > 256
+        else bytes([value]) * size
+    )
 
 
 def program(steps: list[Step], root: str, outside: str, band: Callable[[], int]) -> Callable[[], None]:
