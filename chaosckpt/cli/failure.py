@@ -7,7 +7,7 @@ import sys
 import tempfile
 import traceback
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -16,7 +16,25 @@ from chaosckpt.errors import ChaosckptError
 OWN_FAULT = 3
 INTERRUPTED = 130
 
+READER_GONE = 128 + 13
+"""What a shell shows for a program that ended by SIGPIPE."""
+
 _run_directory: Path | None = None
+
+
+class ReaderGoneError(Exception):
+    """Whoever read our output has gone, as `| head` does."""
+
+
+class Group(click.Group):
+    """A group whose commands may find that nobody reads them: click itself would end with the exit code of violations."""
+
+    def invoke(self, context: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(context)
+        except BrokenPipeError as error:
+            raise ReaderGoneError from error
 
 
 def report_into(run_directory: Path) -> None:
@@ -42,18 +60,14 @@ def guarded(group: click.Group, arguments: list[str] | None = None) -> NoReturn:
     except ChaosckptError as error:
         click.echo(f"chaosckpt: {error}", err=True)
         code = error.exit_code
-    except BrokenPipeError:
-        code = _reader_gone()
+    except (ReaderGoneError, BrokenPipeError):
+        # Standard output leads nowhere from now on, so that the flush at exit is quiet.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = READER_GONE
     except Exception:  # Whatever else escapes is a fault of chaosckpt, and is told as that.
         _own_fault(debug="--debug" in arguments)
         code = OWN_FAULT
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _reader_gone() -> int:
-    """Whoever read our output has gone, as `| head` does. Point stdout nowhere, so that the flush at exit is quiet."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 128 + 13
 
 
 def _own_fault(debug: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from chaosckpt.cli.doctor import doctor
-from chaosckpt.cli.failure import guarded
+from chaosckpt.cli.failure import Group, guarded
 from chaosckpt.cli.fuzz import fuzz
 from chaosckpt.cli.init import init
 from chaosckpt.cli.judge import judge
@@ -23,7 +23,9 @@ Begin here:
 Exit codes: 0 clean, 1 violations, 2 usage, 3 harness trouble or too many inconclusive trials."""
 
 
-@click.group(epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.group(
+    cls=Group, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
+)
 @click.version_option(package_name="chaosckpt")
 @click.option("--debug", is_flag=True, help="Show the traceback when chaosckpt itself fails.")
 @click.pass_context

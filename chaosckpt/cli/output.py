@@ -12,10 +12,18 @@ WIDE = 160
 """Columns of tables where there is no terminal to tell."""
 
 
+class _Console(Console):
+    """Leaves it to the command line what it means that nobody reads any more: rich would end with the code of violations."""
+
+    def on_broken_pipe(self) -> None:
+        """Called by rich while it handles the BrokenPipeError."""
+        raise
+
+
 def console() -> Console:
     """Standard output. Colours only on a terminal; elsewhere no line is broken for a width that nobody has."""
-    found = Console(soft_wrap=True, highlight=False)
-    return found if found.is_terminal else Console(soft_wrap=True, highlight=False, width=WIDE)
+    found = _Console(soft_wrap=True, highlight=False)
+    return found if found.is_terminal else _Console(soft_wrap=True, highlight=False, width=WIDE)
 
 
 def error_console() -> Console:

@@ -1,0 +1,73 @@
+"""`doctor`: what works here, each thing tried, and how to get what doesn't."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from chaosckpt.cli import checks
+from chaosckpt.cli.checks import Check
+from chaosckpt.cli.doctor import text
+from chaosckpt.cli.gate_probe import probe
+
+
+def test_this_machine(run):
+    """Every check has a finding, what isn't there has a remedy, and the exit code says whether something is missing."""
+    result = run("doctor", "--json")
+    found = msgspec.json.decode(result.out)
+    names = [check["name"] for check in found["checks"]]
+    assert names == [
+        "python",
+        "kernel",
+        "gate",
+        "ptrace",
+        "open files",
+        "shared memory",
+        "temporary space",
+        "torch",
+        "ray",
+    ]
+    assert all(check["found"] for check in found["checks"])
+    assert all(check["remedy"] for check in found["checks"] if check["state"] == "missing")
+    assert result.code == (0 if found["healthy"] else 3)
+
+
+def test_the_gate_is_really_tried():
+    """The probe's child makes a call under the gate, and sees the answer that was made up for it."""
+    found = probe()
+    assert found.works or found.problem
+    assert found.works == (checks.gate().state != "missing")
+
+
+@pytest.mark.parametrize(
+    ("release", "state"),
+    [
+        ("6.1.0-13-amd64", "ok"),
+        ("5.19.0", "ok"),
+        ("5.15.0-91-generic", "limited"),
+        ("5.4.0", "missing"),
+        ("4.18", "missing"),
+    ],
+)
+def test_kernels(monkeypatch, release, state):
+    """5.19 and newer in full, 5.14 to 5.18 with a remark, older ones not."""
+    monkeypatch.setattr(checks.platform, "release", lambda: release)
+    check = checks.kernel()
+    assert check.state == state
+    assert bool(check.remedy) == (state != "ok")
+
+
+def test_too_little_room_has_a_remedy(monkeypatch):
+    """A full or missing file system is told with the way out."""
+    monkeypatch.setattr(checks, "SPACE_MB", 1 << 40)
+    check = checks.temporary_space()
+    assert (check.state, check.remedy) == ("limited", "make room, or point TMPDIR elsewhere")
+
+
+def test_text_ends_with_what_is_missing():
+    """The last line names what is missing; a remedy stands below its check."""
+    missing = Check(name="gate", state="missing", found="EPERM", remedy="allow it")
+    lines = text((Check(name="python", state="ok", found="3.11"), missing)).plain.splitlines()
+    assert lines[1].split() == ["MISSING", "gate", "EPERM"]
+    assert lines[2].strip() == "→ allow it"
+    assert lines[-1] == "missing: gate"

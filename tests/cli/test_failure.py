@@ -1,0 +1,79 @@
+"""How errors leave the command line."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from chaosckpt.cli import failure
+from chaosckpt.errors import HarnessError, PluginError, UsageError
+
+
+@pytest.fixture
+def raising(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(failure.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(failure, "_run_directory", None)
+
+    def call(error: BaseException | None, *arguments: str) -> tuple[int, str]:
+        @click.group()
+        @click.option("--debug", is_flag=True)
+        def group(debug: bool) -> None:
+            pass
+
+        @group.command()
+        def go() -> None:
+            if error is not None:
+                raise error
+
+        with pytest.raises(SystemExit) as ended:
+            failure.guarded(group, [*arguments, "go"])
+        return int(ended.value.code or 0), capsys.readouterr().err
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(UsageError("a sentence"), 2), (PluginError("a sentence"), 2), (HarnessError("a sentence"), 3)]
+)
+def test_expected_errors_are_one_sentence(raising, error, code):
+    """An error of ours is its sentence and its exit code, without a traceback."""
+    assert raising(error) == (code, "chaosckpt: a sentence\n")
+
+
+def test_a_fault_of_ours_says_so_and_keeps_the_traceback(raising, tmp_path):
+    """Anything else is told as a fault of chaosckpt, exit code 3, with the traceback in a file."""
+    code, printed = raising(ZeroDivisionError("by zero"))
+    assert code == 3
+    assert "this is a fault of chaosckpt" in printed
+    assert "ZeroDivisionError: by zero" in printed
+    assert "Traceback" not in printed
+    (log,) = tmp_path.glob("chaosckpt-fault-*.log")
+    assert str(log) in printed
+    assert "Traceback" in log.read_text()
+
+
+def test_a_fault_is_kept_with_its_run(raising, tmp_path):
+    """Once there is a run directory, the traceback goes there."""
+    run = tmp_path / "run"
+    run.mkdir()
+    failure.report_into(run)
+    raising(ZeroDivisionError("by zero"))
+    assert len(list(run.glob("*.log"))) == 1
+
+
+def test_debug_shows_the_traceback(raising, tmp_path):
+    """With --debug the traceback is printed, and no file is written."""
+    code, printed = raising(ZeroDivisionError("by zero"), "--debug")
+    assert code == 3
+    assert "Traceback" in printed
+    assert list(tmp_path.glob("*.log")) == []
+
+
+def test_an_interrupt_is_told_in_a_word(raising):
+    """Ctrl-C is exit code 130."""
+    assert raising(KeyboardInterrupt()) == (130, "\ninterrupted\n")
+
+
+def test_no_error_is_exit_code_0(raising):
+    """A command that returns is a success."""
+    assert raising(None) == (0, "")
