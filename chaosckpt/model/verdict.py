@@ -35,6 +35,6 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     primary: Violation | None = None
     others: tuple[Violation, ...] = ()
     reason: str = ""
-    """Why the trial is inconclusive, in words."""
+    """Why the trial is inconclusive, in words; beside a violation, which invariants broke while they judged."""
     judged: tuple[str, ...] = ()
     """The invariants that were judged (not merely skipped for lack of a subject)."""

@@ -78,6 +78,7 @@ class Story:
         self.variant = ""
         self._acked: dict[tuple[int, int], set[int]] = {}
         self._resumes = False
+        self.variants: list[str] = []
 
     @property
     def world(self) -> int:
@@ -91,6 +92,7 @@ class Story:
         self.number += 1
         self.ranks = self.ranks if ranks is None else tuple(ranks)
         self.variant = variant
+        self.variants.append(variant)
         self.events.append(
             j.AttemptStarted(
                 attempt=self.number, ranks=self.ranks, intent="resume" if self._resumes else "start", closing=closing
@@ -165,7 +167,13 @@ class Story:
         assert isinstance(needs, tuple)
         self.events.append(
             j.FaultLanded(
-                attempt=max(self.number, 0), fault=index, kind=kind, evidence="it struck", operation=at, label=label, needs=needs
+                attempt=max(self.number, 0),
+                fault=index,
+                kind=kind,
+                evidence="it struck",
+                operation=at,
+                label=label,
+                needs=needs,
             )
         )
         return self

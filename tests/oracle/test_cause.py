@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+
+from chaosckpt.model import journal as j
+from chaosckpt.model.verdict import Verdict
+from chaosckpt.oracle import check, root_cause
+from tests.oracle.journals import SCENARIO, Story, operation
+
+
+def _cause(story: Story) -> tuple[str, str, str, str, str]:
+    journal = story.journal()
+    cause = root_cause(journal, check(SCENARIO, journal))
+    return cause.invariant, cause.stage, cause.operation, cause.file_pattern, cause.error_type
+
+
+def test_kill_at_an_operation() -> None:
+    """The cause of a kill is its stage, operation and kind of file, the same for every step and rank."""
+    expected = ("newest-complete", "persist", "write", "shared:step-#/__#_#.distcp", "nothing-chosen")
+    for step in (4, 6):
+        at = operation(path=f"shared:step-00000{step}/__1_0.distcp", rank=1)
+        story = Story(faults=[["cut"]]).attempt().recovers(None).saves(2).cut(at, f"persist of save {step}")
+        assert _cause(story.attempt(closing=True).recovers(None).ends_well()) == expected
+
+
+def test_last_destructive_fault_is_guilty() -> None:
+    """Latency after the kill that did the harm is not guilty."""
+    story = Story(faults=[["cut"], ["latency"]]).attempt().recovers(None).saves(2)
+    story.cut(operation(op="unlink"), "commit of save 4").attempt()
+    story.fault("latency", at=operation(op="stat"), label="discover of the recovery").recovers(2).saves(4).finishes()
+    story.ends("finished").attempt(closing=True).recovers(None).ends_well()
+    assert _cause(story)[:3] == ("newest-complete", "commit", "unlink")
+
+
+def test_injected_error_is_guilty_of_what_follows() -> None:
+    """An error injected into a save is the cause of the checkpoint that doesn't load."""
+    story = Story(faults=[["errno"]]).attempt().recovers(None).saves(2).starts_save(4)
+    story.injects("ENOSPC", operation(op="write"), "persist of save 4").acknowledges(4).finishes().ends("finished")
+    story.attempt(closing=True).recovers(2).ends_well()
+    assert _cause(story)[:3] == ("newest-complete", "persist", "write")
+
+
+def test_lost_storage_is_named_by_its_kind() -> None:
+    """A fault that struck no operation stands in the operation's place."""
+    story = Story(faults=[["cut"], ["local-storage-loss"]]).attempt().recovers(None).saves(2).saves(4, "local").cut()
+    story.destroys("local", 0, "local-storage-loss").attempt(closing=True).recovers(None).ends_well()
+    assert _cause(story) == ("newest-complete", "", "local-storage-loss", "", "nothing-chosen")
+
+
+def test_violation_without_any_fault() -> None:
+    """A fault-free violation has its invariant and its kind, no place."""
+    story = Story().attempt(closing=True).recovers(None).finishes(4).ends("finished")
+    assert _cause(story) == ("progress", "", "", "", "wrong-end")
+
+
+def test_verdict_without_violation_has_no_cause() -> None:
+    """Asking for the cause of a pass is misuse."""
+    with pytest.raises(ValueError, match="pass"):
+        root_cause(j.Journal(()), Verdict(outcome="pass"))

@@ -1,0 +1,157 @@
+"""Properties that hold for every journal, however ranks, faults and saves fell."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chaosckpt.model import journal as j
+from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.oracle import TrialView, check, explain
+from chaosckpt.oracle.precedence import BUILT_IN
+from chaosckpt.oracle.truth import owed
+from chaosckpt.oracle.view import rank_of
+from tests.oracle.journals import SCENARIO, Story, operation
+
+WORLDS = st.sampled_from([(1, 1), (1,), (2, 1)])
+LEVELS = st.sampled_from(["shared", "local"])
+QUICK = settings(max_examples=80, deadline=None)
+
+
+ALL: tuple[Guarantee, ...] = ("process-crash", "node-loss", "local-storage-loss", "world-size-change")
+PROMISES: list[tuple[Guarantee, ...]] = [("process-crash",), ALL]
+
+
+@st.composite
+def trials(draw: st.DrawFn) -> Story:
+    """Two or three attempts with saves that some ranks started and some acknowledged, losses, and any recovery.
+
+    In an orderly trial every recovery takes what it owes; in the others each rank may take anything.
+    """
+    orderly, constant = draw(st.booleans()), draw(st.booleans())
+    fresh_start = draw(st.sampled_from(["refused", "allowed"]))
+    story = Story(
+        draw(WORLDS), guarantees=draw(st.sampled_from(PROMISES)), sharded=draw(st.booleans()), fresh_start=fresh_start
+    )
+    for _ in range(draw(st.integers(1, 2))):
+        story.attempt(None if constant else draw(WORLDS), variant=draw(st.sampled_from(["", "b"])))
+        _recover(draw, story, orderly)
+        for step in (2, 4):
+            _save(draw, story, step)
+        if draw(st.booleans()):
+            story.fault("cut", at=operation(), label="persist of save 4")
+        story.exits(by=draw(st.sampled_from(["fault", "harness"]))).ends(draw(st.sampled_from(["killed", "hung"])))
+        if draw(st.booleans()):
+            story.destroys("local", draw(st.integers(0, 1)), "local-storage-loss")
+    story.attempt(closing=True)
+    _recover(draw, story, orderly)
+    return story.saves(6).finishes().ends("finished")
+
+
+def _recover(draw: st.DrawFn, story: Story, orderly: bool) -> None:
+    if orderly:
+        view = TrialView(SCENARIO, story.journal())
+        required = owed(view, view.attempts[-1]).required
+        if required is None:
+            story.recovers(None, variant="")
+        else:
+            story.recovers(required.step, attempt=required.attempt, variant=story.variants[required.attempt])
+        return
+    for rank in range(story.world):
+        chosen = draw(st.sampled_from([None, 2, 2, 4]))
+        story.recovers(chosen, shown=draw(st.sampled_from([chosen or 0, 2])), ranks=[rank], variant="", attempt=0)
+
+
+def _save(draw: st.DrawFn, story: Story, step: int) -> None:
+    everyone = list(range(story.world))
+    some = st.one_of(st.just(everyone), st.lists(st.sampled_from(everyone), unique=True))
+    started, acked = draw(some), draw(some)
+    story.starts_save(step, started)
+    story.acknowledges(step, draw(LEVELS), [rank for rank in acked if rank in started])
+
+
+@QUICK
+@given(trials())
+def test_required_is_permitted(story: Story) -> None:
+    """What is required is always permitted, and everything else that is permitted is newer."""
+    view = TrialView(SCENARIO, story.journal())
+    for attempt in view.attempts:
+        found = owed(view, attempt)
+        if found.required is not None:
+            assert found.permits(found.required)
+            assert all(save.key >= found.required.key for save in found.permitted)
+
+
+@QUICK
+@given(trials(), st.data())
+def test_one_more_acknowledgement_never_lowers_what_is_required(story: Story, data: st.DataObject) -> None:
+    """With one more acknowledgement the required step of no recovery goes down, where the guarantees cover all that struck."""
+    start = story.events[0]
+    assert isinstance(start, j.TrialStarted)
+    if "world-size-change" not in start.guarantees:
+        return
+    saves = [(i, event) for i, event in enumerate(story.events) if isinstance(event, j.SaveStarted)]
+    if not saves:
+        return
+    index, save = data.draw(st.sampled_from(saves))
+    level = data.draw(LEVELS)
+    more = list(story.events)
+    more.insert(index + 1, j.Acknowledged(attempt=save.attempt, rank=save.rank, step=save.step, level=level))
+    before = TrialView(SCENARIO, story.journal())
+    after = TrialView(SCENARIO, j.Journal((*more, j.TrialEnded())))
+    for old, new in zip(before.attempts, after.attempts, strict=True):
+        required, now = owed(before, old).required, owed(after, new).required
+        if required is not None:
+            assert now is not None
+            assert now.key >= required.key
+
+
+@QUICK
+@given(trials(), st.randoms(use_true_random=False))
+def test_order_between_ranks_does_not_matter(story: Story, rng: random.Random) -> None:
+    """The harness learns of different ranks' events in any order: the verdict is the same for each, index numbers aside."""
+    first, second = (check(SCENARIO, j.Journal(events)) for events in (story.journal().events, interleaved(story, rng)))
+    assert first.outcome == second.outcome
+    assert first.reason == second.reason
+    assert _told(first.primary) == _told(second.primary)
+    assert list(map(_told, first.others)) == list(map(_told, second.others))
+
+
+def _told(violation: object) -> object:
+    return violation and [
+        getattr(violation, name) for name in ("invariant", "sentence", "attempt", "rank", "step", "error_type")
+    ]
+
+
+def interleaved(story: Story, rng: random.Random) -> tuple[j.AnyEvent, ...]:
+    """The same events with those of different ranks mingled anew between what the harness itself did."""
+    result: list[j.AnyEvent] = []
+    waiting: dict[int, list[j.AnyEvent]] = {}
+    for event in story.journal().events:
+        rank = rank_of(event)
+        if rank is not None and not isinstance(event, j.FaultLanded):
+            waiting.setdefault(rank, []).append(event)
+            continue
+        while waiting:
+            chosen = rng.choice(sorted(waiting))
+            result.append(waiting[chosen].pop(0))
+            if not waiting[chosen]:
+                del waiting[chosen]
+        result.append(event)
+    return tuple(result)
+
+
+@QUICK
+@given(trials(), st.data())
+def test_journals_cut_off_or_with_holes_are_judged_without_error(story: Story, data: st.DataObject) -> None:
+    """Cut off anywhere a journal is inconclusive; with events missing in the middle it still gets some verdict and words."""
+    events = story.journal().events
+    length = data.draw(st.integers(0, len(events) - 1))
+    assert check(SCENARIO, j.Journal(events[:length])).outcome == "inconclusive"
+    keep = [event for event in events[1:] if data.draw(st.booleans())]
+    holed = j.Journal((events[0], *keep, j.TrialEnded()))
+    for invariant in BUILT_IN:
+        invariant.judge(TrialView(SCENARIO, holed))
+    assert "Verdict: " in explain(SCENARIO, holed)
