@@ -20,7 +20,9 @@ class Attempt:
         self.topology = topology
         self.walk = Walk(programs(topology, resumed_from))
         self.faults = faults
-        self.pending: dict[int, set[Trigger]] = {i: set(fault.holds()) for i, fault in enumerate(faults) if fault.holds()}
+        self.pending: dict[int, set[Trigger]] = {
+            i: set(fault.holds()) for i, fault in enumerate(faults) if fault.holds()
+        }
         self.memories = {(i, node): Memory() for i in range(len(faults)) for node in range(len(topology.ranks))}
         self.held: dict[int, tuple[int, Trigger]] = {}
         self.landed: set[int] = {i for i, fault in enumerate(faults) if fault.between}

@@ -1,0 +1,145 @@
+"""Drawing: a pure function of seed and index, whose schedules alternate, vary and hit."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from chaosckpt.errors import UsageError
+from chaosckpt.model.scenario import FaultSettings
+from chaosckpt.model.schedule import decode, encode
+from chaosckpt.strategies import draw, is_single
+from tests.strategies import dcp_model
+from tests.strategies.kinds import KINDS
+from tests.strategies.trial_model import missed
+
+TRIALS = 400
+
+
+@pytest.fixture(scope="module")
+def drawn(census, scenario):
+    return [draw(1, index, scenario, census, KINDS) for index in range(TRIALS)]
+
+
+def test_the_first_trial_is_a_control(drawn):
+    """Index 0 has no faults, so that a job that fails by itself is told apart."""
+    assert drawn[0].attempts == ()
+    assert all(schedule.faults for schedule in drawn[1:])
+
+
+def test_singles_and_drawn_ones_alternate(census, scenario, drawn):
+    """Odd trials walk through single points, each another one; even ones are drawn."""
+    assert [is_single(1, index, scenario, census, KINDS) for index in range(6)] == [False, True] * 3
+    singles = [schedule.digest for schedule in drawn[1::2]]
+    assert len(set(singles)) == len(singles)
+    assert all(len(schedule.attempts[-1].faults) == 1 for schedule in drawn[1::2])
+
+
+def test_when_the_points_are_used_up_all_are_drawn(census, scenario):
+    """The walk through single points ends, the search doesn't."""
+    assert not is_single(1, 10_001, scenario, census, KINDS)
+    assert draw(1, 10_001, scenario, census, KINDS).faults
+
+
+def test_drawing_forgets_what_it_drew_before(census, scenario, drawn):
+    """Another order of calls, and another search between them, give the same schedules."""
+    other = dcp_model.census(topologies=(dcp_model.MAIN,))
+    draw(1, 2, scenario, other, KINDS)
+    again = {index: draw(1, index, scenario, census, KINDS) for index in reversed(range(0, TRIALS, 7))}
+    assert all(drawn[index] == schedule for index, schedule in again.items())
+
+
+def test_another_seed_gives_other_schedules(census, scenario, drawn):
+    """Seeds differ in both kinds of trial."""
+    other = [draw(2, index, scenario, census, KINDS) for index in range(1, 21)]
+    same = sum(a == b for a, b in zip(drawn[1:21], other, strict=True))
+    assert same <= 3
+
+
+SCRIPT = """
+import json, sys
+from tests.strategies import dcp_model
+from tests.strategies.kinds import KINDS
+from chaosckpt.strategies import draw
+kinds = dict(sorted(KINDS.items(), reverse=bool(int(sys.argv[1]))))
+census, scenario = dcp_model.census(), dcp_model.scenario()
+print(json.dumps([draw(1, index, scenario, census, kinds).digest for index in range(40)]))
+"""
+
+
+@pytest.mark.parametrize(("hash_seed", "reverse"), [("0", "0"), ("4242", "1")])
+def test_every_process_draws_the_same(drawn, tmp_path, hash_seed, reverse):
+    """Another process, directory, hash seed and order of plugins draw the same schedules, and leave no file behind."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": root}
+    environment.pop("HYPOTHESIS_STORAGE_DIRECTORY", None)
+    ran = subprocess.run(
+        [sys.executable, "-c", SCRIPT, reverse],
+        capture_output=True,
+        check=True,
+        cwd=tmp_path,
+        env=environment,
+        text=True,
+    )
+    assert json.loads(ran.stdout) == [schedule.digest for schedule in drawn[:40]]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_schedules_round_trip(drawn):
+    """What is drawn can be stored with a finding and read again."""
+    assert all(decode(encode(schedule), KINDS.values()) == schedule for schedule in drawn)
+
+
+def test_no_drawn_fault_misses(drawn):
+    """On a job that does what the census says, every fault lands, at any relative speed of the ranks."""
+    for speed in range(3):
+        assert [(schedule, found) for schedule in drawn if (found := missed(schedule, speed))] == []
+
+
+def test_every_kind_and_shape_is_drawn(census, scenario):
+    """Within the usual campaign there are several attempts, several faults, each kind, and few of those that cost much."""
+    schedules = [draw(3, index, scenario, census, KINDS) for index in range(2, 1200, 2)]
+    attempts = Counter(len(schedule.attempts) for schedule in schedules)
+    kinds = Counter(kind for schedule in schedules for kind in {fault.kind for fault in schedule.faults})
+    assert set(attempts) == {1, 2, 3}
+    assert min(attempts.values()) > 30
+    assert set(kinds) == set(KINDS) - {"local-storage-loss"}
+    assert kinds["node-loss"] <= 24
+    assert sum(len(schedule.faults) > 1 for schedule in schedules) > 200
+
+
+def test_the_rules_of_a_schedule(drawn, scenario):
+    """At most one fault ends an attempt and it stands last; what strikes between attempts stands first, never in attempt 0."""
+    for schedule in drawn:
+        assert len(schedule.attempts) <= scenario.faults.max_attempts
+        for number, plan in enumerate(schedule.attempts):
+            assert 1 <= len(plan.faults) <= scenario.faults.max_per_attempt
+            kinds = ["between" if f.between else "go on" if f.ends == "nothing" else "end" for f in plan.faults]
+            assert kinds == sorted(kinds, key=["between", "go on", "end"].index)
+            assert kinds.count("end") <= 1
+            assert number > 0 or "between" not in kinds
+
+
+def test_only_the_kinds_of_the_scenario_are_drawn(census):
+    """A scenario's own weights rule out the kinds that it doesn't name, and those of weight 0."""
+    scenario = dcp_model.scenario(faults=FaultSettings(kinds={"sigkill": 1.0, "latency": 2.0, "cut": 0.0}))
+    schedules = [draw(1, index, scenario, census, KINDS) for index in range(1, 80)]
+    assert {fault.kind for schedule in schedules for fault in schedule.faults} == {"sigkill", "latency"}
+
+
+def test_an_unknown_kind_is_refused(census):
+    """A kind that no plugin offers is named, with those that there are."""
+    scenario = dcp_model.scenario(faults=FaultSettings(kinds={"sigkil": 1.0}))
+    with pytest.raises(UsageError, match="'sigkil', which no plugin offers; there are: cut, errno"):
+        draw(1, 2, scenario, census, KINDS)
+
+
+def test_a_plugin_more_leaves_the_single_faults_alone(census, scenario, drawn):
+    """Drawn schedules change with the set of kinds, as documented; the walk through single points doesn't."""
+    fewer = {name: kind for name, kind in KINDS.items() if name != "latency"}
+    assert [draw(1, index, scenario, census, fewer) for index in range(1, 40, 2)] == drawn[1:40:2]
