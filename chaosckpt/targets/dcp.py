@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
 from torch.distributed.checkpoint import state_dict_loader, state_dict_saver
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
 
 from chaosckpt.model.guarantee import Guarantee
-from chaosckpt.targets.api import Chosen, Done, Intent, Nothing, Option, Pending, Target
-from chaosckpt.targets.layout import step_directory, steps_in
+from chaosckpt.targets.api import CheckpointError, Chosen, Done, Intent, Nothing, Option, Pending, Target
+from chaosckpt.targets.layout import remove_tree, step_directory, steps_in
 from chaosckpt.workload.state import TrainState, saved_world_size
 
 METADATA = ".metadata"
@@ -43,8 +44,9 @@ class Dcp(Target):
         self.stage("snapshot")
         snapshot = state.sharded_state_dict()
         self.stage("persist")
-        self.clear(directory)
-        state_dict_saver.save(snapshot, storage_writer=self.writer(directory))
+        self.on_rank_zero(f"clearing {directory}", lambda: self.clear(directory))
+        with dcp_errors(f"saving {directory}"):
+            state_dict_saver.save(snapshot, storage_writer=self.writer(directory))
         self.retire()
         return Done("shared")
 
@@ -65,12 +67,11 @@ class Dcp(Target):
     def clear(self, directory: Path) -> None:
         """Remove what an interrupted save of this step left, `.metadata` first: it may vouch for its own shards only.
 
-        Rank 0 alone does it: the others write only after rank 0 has planned the save with them.
+        A save of a smaller world would not overwrite all of a larger one's shards.
         """
-        if self.rank == 0 and directory.exists():
+        if directory.exists():
             (directory / METADATA).unlink(missing_ok=True)
-            for leftover in sorted(directory.iterdir()):
-                leftover.unlink()
+            remove_tree(directory)
 
     def retire(self) -> None:
         """Remove all but the newest `keep` complete checkpoints."""
@@ -82,20 +83,29 @@ class Dcp(Target):
             for step in self._complete()[:-keep]:
                 directory = step_directory(self.shared, step)
                 (directory / METADATA).unlink()
-                shutil.rmtree(directory)
+                remove_tree(directory)
 
     def _complete(self) -> list[int]:
         return [step for step in steps_in(self.shared) if (step_directory(self.shared, step) / METADATA).exists()]
 
 
+@contextmanager
+def dcp_errors(doing: str) -> Iterator[None]:
+    """Turn what DCP raises, on every rank alike, into a CheckpointError: torch's own is no Exception but a BaseException."""
+    try:
+        yield
+    except CheckpointException as error:
+        causes = "; ".join(f"rank {rank}: {cause[0]!r}" for rank, cause in sorted(error.failures.items()))
+        raise CheckpointError(f"failed {doing}: {causes}") from error
+
+
 def load_sharded(target: Target, state: TrainState, directory: Path) -> None:
     """dcp.load of a sharded state, in any world size. Raises CheckpointError on every rank if any failed."""
     reader = FileSystemReader(directory)
-
-    def load() -> None:
-        saved = saved_world_size(reader.read_metadata().state_dict_metadata)
-        template = state.sharded_state_dict(with_rank_state=saved == target.world_size)
+    # One collective call after the other: a rank that failed in the first must not meet peers that are in the second.
+    metadata = target.together(f"reading {directory / METADATA}", reader.read_metadata)
+    same_world = saved_world_size(metadata.state_dict_metadata) == target.world_size
+    template = state.sharded_state_dict(with_rank_state=same_world)
+    with dcp_errors(f"loading {directory}"):
         state_dict_loader.load(template, storage_reader=reader)
-        state.load_sharded_state_dict(template)
-
-    target.together(f"loading {directory}", load)
+    state.load_sharded_state_dict(template)

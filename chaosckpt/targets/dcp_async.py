@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -11,7 +12,7 @@ import torch.distributed as dist
 from torch.distributed.checkpoint import state_dict_saver
 
 from chaosckpt.targets.api import Ack, Pending
-from chaosckpt.targets.dcp import Dcp
+from chaosckpt.targets.dcp import Dcp, dcp_errors
 from chaosckpt.targets.layout import step_directory
 from chaosckpt.workload.state import TrainState
 
@@ -19,12 +20,14 @@ from chaosckpt.workload.state import TrainState
 class AsyncSave(Pending):
     """A save running in torch's checkpoint thread."""
 
-    def __init__(self, future: Future[Any]) -> None:
+    def __init__(self, directory: Path, future: Future[Any]) -> None:
+        self._directory = directory
         self._future = future
 
     def wait(self) -> Ack:
         """Return when `.metadata` has its name, or raise what the thread raised."""
-        self._future.result()
+        with dcp_errors(f"saving {self._directory}"):
+            self._future.result()
         return Ack("shared")
 
 
@@ -47,11 +50,11 @@ class DcpAsync(Dcp):
         self.stage("snapshot")
         snapshot = state.sharded_state_dict()
         self.stage("persist")
-        self.clear(directory)
+        self.on_rank_zero(f"clearing {directory}", lambda: self.clear(directory))
         future = state_dict_saver.async_save(
             snapshot, storage_writer=self.writer(directory), process_group=self._own_group()
         )
-        self._running = AsyncSave(cast("Future[Any]", future))
+        self._running = AsyncSave(directory, cast("Future[Any]", future))
         return self._running
 
     def close(self) -> None:

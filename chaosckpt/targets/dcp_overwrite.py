@@ -8,7 +8,7 @@ from torch.distributed.checkpoint import state_dict_saver
 from torch.distributed.checkpoint.filesystem import FileSystemWriter
 
 from chaosckpt.targets.api import Chosen, Done, Intent, Nothing, Pending, Target
-from chaosckpt.targets.dcp import METADATA, Dcp, load_sharded
+from chaosckpt.targets.dcp import METADATA, Dcp, dcp_errors, load_sharded
 from chaosckpt.workload.state import TrainState
 
 
@@ -27,7 +27,8 @@ class DcpOverwrite(Target):
         self.stage("snapshot")
         snapshot = state.sharded_state_dict()
         self.stage("persist")
-        state_dict_saver.save(snapshot, storage_writer=FileSystemWriter(self._directory()))
+        with dcp_errors(f"saving {self._directory()}"):
+            state_dict_saver.save(snapshot, storage_writer=FileSystemWriter(self._directory()))
         return Done("shared")
 
     def recover(self, state: TrainState, intent: Intent) -> Chosen | Nothing:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,7 +11,7 @@ import torch
 
 from chaosckpt.model.guarantee import GUARANTEES
 from chaosckpt.targets.api import Chosen, Done, Intent, Nothing, Option, Pending, Target
-from chaosckpt.targets.layout import step_directory, steps_in
+from chaosckpt.targets.layout import remove_tree, step_directory, steps_in
 from chaosckpt.workload.state import TrainState
 
 SHARED_PART = "state.pt"
@@ -57,7 +56,7 @@ class TorchSaveAtomic(Target):
         """Remove what interrupted saves left, and make the temporary directory."""
         for entry in sorted(self.shared.iterdir()):
             if entry.suffix in (".tmp", ".old"):
-                shutil.rmtree(entry)
+                remove_tree(entry)
         temporary.mkdir()
 
     def write(self, directory: Path, shared_part: dict[str, Any], own_part: dict[str, Any]) -> None:
@@ -99,7 +98,7 @@ class TorchSaveAtomic(Target):
         # A directory that is half deleted must not have a checkpoint's name.
         old = directory.with_name(directory.name + ".old")
         directory.rename(old)
-        shutil.rmtree(old)
+        remove_tree(old)
 
 
 def own_file(rank: int) -> str:

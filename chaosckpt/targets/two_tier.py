@@ -14,6 +14,7 @@ import torch.distributed as dist
 
 from chaosckpt.model.guarantee import GUARANTEES
 from chaosckpt.targets.api import Ack, CheckpointError, Chosen, Intent, Level, Nothing, Option, Pending, Target
+from chaosckpt.targets.layout import remove_tree
 from chaosckpt.targets.torch_save_atomic import SHARED_PART, load_file, own_file, save_synced
 from chaosckpt.workload.state import TrainState
 
@@ -106,7 +107,7 @@ class TwoTier(Target):
         if self.context.local_rank == 0:
             for older, directory in sorted(generations_in(self.local).items()):
                 if older != generation:
-                    shutil.rmtree(directory)
+                    remove_tree(directory)
 
     def _write_local(self, directory: Path, shared_part: dict[str, Any], own_part: dict[str, Any]) -> None:
         directory.mkdir(exist_ok=True)
@@ -130,10 +131,10 @@ class TwoTier(Target):
         _draining(final).rename(final)
         self.fsync_directory(self.shared)
         for leftover in sorted(self.shared.glob("*.tmp")):
-            shutil.rmtree(leftover)
+            remove_tree(leftover)
         for _, directory in sorted(generations_in(self.shared).items())[: -int(self.option("keep"))]:
             directory.rename(_draining(directory))
-            shutil.rmtree(_draining(directory))
+            remove_tree(_draining(directory))
 
     def _loadable(self) -> dict[Generation, Path]:
         """What this rank can load, and from where: the nearer tier wins. A node-local directory may be incomplete."""

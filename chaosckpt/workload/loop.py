@@ -15,6 +15,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from chaosckpt.model.settings import WorkloadSettings
+from chaosckpt.workload.reduction import average_in_order
 from chaosckpt.workload.state import TrainState
 
 OUTPUTS = 4
@@ -65,12 +66,10 @@ def build(settings: WorkloadSettings, rank: int, world_size: int, attempt: int) 
     if settings.strategy == "fsdp2":
         fully_shard(model, mesh=init_device_mesh("cpu", (world_size,)))
     elif world_size > 1:
-        # Every rank drew the same parameters, so there is nothing to verify or broadcast. Looking for unused parameters
-        # keeps DDP from laying out its buckets anew after its first step: with three ranks or more gloo's order of
-        # summation depends on the layout, and a restarted run, whose first step is a later one, would differ.
-        forward = DistributedDataParallel(
-            model, init_sync=False, forward_sync_buffers=False, find_unused_parameters=True
-        )
+        # Every rank drew the same parameters, so there is nothing to verify or broadcast.
+        wrapper = DistributedDataParallel(model, init_sync=False, forward_sync_buffers=False)
+        wrapper.register_comm_hook(None, average_in_order)
+        forward = wrapper
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.learning_rate)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=10 * settings.steps)
     state = TrainState(settings, rank, world_size, attempt, model, optimizer, scheduler)

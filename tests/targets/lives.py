@@ -18,7 +18,7 @@ from chaosckpt.targets.torch_save_atomic import TorchSaveAtomic
 from chaosckpt.targets.two_tier import TwoTier
 from chaosckpt.workload.digest import digest
 from chaosckpt.workload.loop import train_step
-from tests.workload.ranks import job_of, run_ranks
+from tests.workload.ranks import Ranks, job_of, run_ranks
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial"
 
@@ -123,7 +123,9 @@ class Scene:
         """Recover in fresh processes and train two steps."""
         return self.recover_outcomes(world_size, attempt, intent).results
 
-    def recover_outcomes(self, world_size: int = 2, attempt: int = 1, intent: Intent = Intent.RESUME):
+    def recover_outcomes(
+        self, world_size: int = 2, attempt: int = 1, intent: Intent = Intent.RESUME
+    ) -> Ranks[Recovered]:
         """The same, failures included."""
 
         def life(rank: int) -> Recovered:

@@ -39,7 +39,9 @@ def test_another_world_size_gets_the_same_state(tmp_path, cls, strategy, before,
     assert loaded.problems == ()
 
 
-@pytest.mark.parametrize("cls", [cls for cls in ALL if "world-size-change" not in cls.guarantees], ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize(
+    "cls", [cls for cls in ALL if "world-size-change" not in cls.guarantees], ids=lambda cls: cls.__name__
+)
 def test_another_world_size_is_refused_clearly_where_it_is_not_claimed(tmp_path, cls: type[Target]):
     """A target that can't grow fails on every rank, naming a path, instead of mixing."""
     scene = Scene(tmp_path, cls)

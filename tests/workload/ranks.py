@@ -97,7 +97,7 @@ def _child(rank: int, world_size: int, rendezvous: Path, writing: int, function:
             timeout=timedelta(seconds=DEADLINE_SECONDS),
         )
         outcome: Any = function(rank)
-    except Exception as error:  # The parent shows it.
+    except BaseException as error:  # A child must never return into pytest; the parent shows the error.
         outcome = Failure(type(error).__name__, str(error), traceback.format_exc())
     with os.fdopen(writing, "wb") as pipe:
         pickle.dump(outcome, pipe)

@@ -1,0 +1,60 @@
+"""`dcp-async`: what is saved is what was held at the save, however training goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chaosckpt.model.digest import StateDigest
+from chaosckpt.targets import Chosen
+from chaosckpt.targets.dcp_async import DcpAsync
+from chaosckpt.workload.digest import digest
+from chaosckpt.workload.loop import train_step
+from tests.targets.lives import Scene
+from tests.workload.ranks import job_of, run_ranks
+
+
+class Careless(DcpAsync):
+    """Leaves what is in its way, so that the thread fails at it."""
+
+    def clear(self, directory: Path) -> None:
+        pass
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp2"])
+def test_training_on_does_not_reach_into_the_save(tmp_path, strategy):
+    """Saves follow each other without a wait while parameters change in place; each holds its own step."""
+    scene = Scene(tmp_path, DcpAsync, strategy)
+
+    def life(rank: int) -> StateDigest:
+        job, target = job_of(2, rank, strategy=strategy), scene.target(rank, 2, 0)
+        for step in range(1, 5):
+            train_step(job)
+            held = digest(job.state)
+            target.save(job.state, step)
+        train_step(job)
+        target.close()
+        return held
+
+    saved = run_ranks(2, life).results
+    assert len(list(scene.shared.glob("step-*/.metadata"))) == 4
+    for before, after in zip(saved, scene.recover(), strict=True):
+        assert after.answer == Chosen(4)
+        assert after.digest == before
+
+
+def test_an_error_of_the_thread_is_raised_by_wait(tmp_path):
+    """A save that failed is never acknowledged, and the exit does not pass over it."""
+    scene = Scene(tmp_path, Careless)
+
+    def life(rank: int) -> None:
+        job, target = job_of(2, rank), scene.target(rank, 2, 0)
+        train_step(job)
+        target.save(job.state, 1).wait()
+
+    directory = scene.shared / "step-000001"
+    (directory / "__1_0.distcp").mkdir(parents=True)
+    for failure in run_ranks(2, life).failures:
+        assert failure.kind == "CheckpointError"
+        assert f"failed saving {directory}: rank 1: IsADirectoryError" in failure.text

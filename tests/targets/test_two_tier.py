@@ -1,0 +1,83 @@
+"""`two-tier`: what is acknowledged where, and what recovery takes from which tier."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from chaosckpt.model.digest import combine
+from chaosckpt.targets import Chosen, Intent
+from chaosckpt.targets.two_tier import TwoTier
+from tests.targets.lives import Scene, files_under
+
+
+def crashed(scene: Scene, **options) -> list:
+    """Step 2 in both tiers, step 4 acknowledged locally only, and then the job is gone without its orderly exit."""
+    return scene.train(before_exit=lambda target: None, **options)
+
+
+def test_a_save_is_acknowledged_by_one_tier_after_the_other(tmp_path):
+    """First `local`, then `shared`."""
+    scene = Scene(tmp_path, TwoTier)
+    assert [life.levels for life in scene.train()] == [[["local", "shared"], ["local"]]] * 2
+
+
+def test_after_a_process_crash_the_local_tier_is_newest(tmp_path):
+    """Step 4 was never on shared storage, and is recovered whole from the nodes."""
+    scene = Scene(tmp_path, TwoTier)
+    saved = crashed(scene)
+    assert not any(path.startswith("step-000004-attempt-000-of-2/") for path in files_under(scene.shared))
+    for before, after in zip(saved, scene.recover(), strict=True):
+        assert after.answer == Chosen(4)
+        assert after.digest == before.digests[4]
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_after_a_node_loss_all_ranks_fall_back_together(tmp_path, lost):
+    """One node's storage is empty: step 2, which every rank can load, is chosen by all, also where step 4 is at hand."""
+    scene = Scene(tmp_path, TwoTier)
+    saved = crashed(scene)
+    shutil.rmtree(scene.local(lost))
+    for before, after in zip(saved, scene.recover(), strict=True):
+        assert after.answer == Chosen(2)
+        assert after.digest == before.digests[2]
+
+
+def test_a_partial_local_copy_does_not_count(tmp_path):
+    """A rank that has not its own file of step 4 can't load it, so nobody does."""
+    scene = Scene(tmp_path, TwoTier)
+    crashed(scene)
+    (tmp_path / "node-1" / "step-000004-attempt-000-of-2" / "rank-1.pt").unlink()
+    assert {outcome.answer for outcome in scene.recover()} == {Chosen(2)}
+
+
+@pytest.mark.parametrize("world_size", [1, 3])
+def test_another_world_size_takes_the_local_tier_from_whoever_has_it(tmp_path, world_size):
+    """Nodes come and go: step 4, which one node still holds, reaches all ranks of the new world."""
+    scene = Scene(tmp_path, TwoTier)
+    saved = crashed(scene)
+    outcomes = scene.recover(world_size=world_size)
+    assert {outcome.answer for outcome in outcomes} == {Chosen(4)}
+    expected = combine([life.digests[4] for life in saved]).shared_parts()
+    assert combine([outcome.digest for outcome in outcomes]).shared_parts() == expected
+
+
+def test_two_attempts_at_one_step_are_not_mixed(tmp_path):
+    """Attempt 0's step 4 survives on node 0, attempt 1 saves step 4 again: all ranks take attempt 1's."""
+    scene = Scene(tmp_path, TwoTier)
+    crashed(scene)
+    shutil.rmtree(scene.local(1))
+    crashed(scene, attempt=1, start=Intent.RESUME)
+    assert [outcome.digest.stamp for outcome in scene.recover(attempt=2)] == [(1, 4, 0, 2), (1, 4, 1, 2)]
+
+
+def test_what_is_superseded_is_cleared_away_in_both_tiers(tmp_path):
+    """After an orderly end shared storage holds two generations, each node one, and nothing temporary is left."""
+    scene = Scene(tmp_path, TwoTier)
+    scene.train(last=4, before_exit=lambda target: None)
+    scene.train(attempt=1, start=Intent.RESUME, last=8)
+    assert sorted(os.listdir(scene.shared)) == ["step-000006-attempt-001-of-2", "step-000008-attempt-001-of-2"]
+    for node in (0, 1):
+        assert os.listdir(scene.local(node)) == ["step-000008-attempt-001-of-2"]
