@@ -165,7 +165,9 @@ class AttemptRun:
         self._gone(exited.rank, exited.status, exited.by, exited.stderr_tail)
         self.operations[exited.rank] = exited.operations
         for what in exited.untraced:
-            self._record(j.Untraced(attempt=self._attempt, rank=exited.rank, what=what))
+            # The gate's notes are sentences; of a ring for asynchronous operations it says that it was refused.
+            refused = what.endswith("was refused with ENOSYS")
+            self._record(j.Untraced(attempt=self._attempt, rank=exited.rank, what=what, refused=refused))
 
     def _gone(self, rank: int, status: int, by: str, stderr_tail: str = "") -> None:
         signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None

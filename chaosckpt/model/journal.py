@@ -136,10 +136,14 @@ class ErrorInjected(Event, frozen=True, kw_only=True):
 
 
 class Untraced(Event, frozen=True, kw_only=True):
-    """Something reached storage past the gate; what rests on the trace can't be judged."""
+    """Something reached storage past the gate; what rests on the trace can't be judged.
+
+    `refused`: the way past the gate was asked for and refused, so that nothing went by; told, but no doubt about the trial.
+    """
 
     rank: int
     what: str
+    refused: bool = False
 
 
 class AttemptEnded(Event, frozen=True, kw_only=True):

@@ -97,7 +97,7 @@ def _doubtful_hang(attempt: AttemptView) -> Iterator[str]:
 def _doubtful_trace(view: TrialView) -> Iterator[str]:
     struck = {at.event.attempt for at in view.all(FaultLanded)}
     for at in view.all(Untraced):
-        if at.event.attempt in struck:
+        if at.event.attempt in struck and not at.event.refused:
             yield (
                 f"rank {at.event.rank} reached storage past the gate in attempt {at.event.attempt} ({at.event.what}), "
                 "so what the fault left there is not what the schedule says"

@@ -90,7 +90,7 @@ def in_words(event: AnyEvent) -> str:  # noqa: C901 - one line for each kind of 
         case j.ErrorInjected():
             return f"{event.error} injected into rank {event.rank}: {event.operation.address}"
         case j.Untraced():
-            return f"rank {event.rank} passed the gate by: {event.what}"
+            return f"rank {event.rank} {'tried to pass' if event.refused else 'passed'} the gate by: {event.what}"
         case j.AttemptEnded():
             confirmed = ", confirmed" if event.confirmed else ""
             return f"attempt {event.attempt} ended: {event.outcome}{confirmed}"

@@ -79,6 +79,13 @@ def test_bytes_past_the_gate_make_a_clean_trial_inconclusive_where_a_fault_struc
         assert outcome == "pass" or "a writable mapping" in verdict.reason
 
 
+def test_way_past_the_gate_that_was_refused_is_no_doubt() -> None:
+    """A ring for asynchronous operations that was asked for and refused carried nothing past the gate."""
+    story = interrupted().recovers(2).ends_well()
+    story.events.append(j.Untraced(attempt=0, rank=1, what="a ring was refused with ENOSYS", refused=True))
+    assert check(SCENARIO, story.journal()).outcome == "pass"
+
+
 def test_broken_invariant_does_not_let_a_trial_pass() -> None:
     """An invariant of a plugin that raises makes the trial inconclusive and is named; others are still judged."""
 
