@@ -6,10 +6,12 @@ TRIALS ?= 300
 SEED   ?= 1
 SCENARIO ?= scenarios/dcp.toml
 PYTEST_ARGS ?=
+# Set it where a campaign that finds violations (exit code 1) has done its work, as in CI.
+FINDINGS_OK ?=
 # Extra options for pip, such as `--index-url URL` for an internal mirror or torch's index of CPU builds.
 PIP_OPTIONS ?=
 
-.PHONY: help fuzz test lint types contract bench check clean
+.PHONY: help fuzz test lint types contract bench check map clean
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +20,7 @@ help:
 	@echo "make lint      ruff: rules and formatting"
 	@echo "make types     mypy --strict"
 	@echo "make contract  the layers (import-linter)"
+	@echo "make map       write the map of docs/ARCHITECTURE.md anew"
 	@echo "make bench     python -m benchmarks: a table and JSON"
 
 $(BIN)/python:
@@ -32,7 +35,7 @@ $(VENV)/.installed-test: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $(VENV)/.installed $@
 
 fuzz: $(VENV)/.installed
-	$(BIN)/chaosckpt fuzz $(SCENARIO) --trials $(TRIALS) --seed $(SEED)
+	$(BIN)/chaosckpt fuzz $(SCENARIO) --trials $(TRIALS) --seed $(SEED) $(if $(FINDINGS_OK),|| test $$? -eq 1)
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -49,6 +52,9 @@ contract: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks
+
+map: $(VENV)/.installed-test
+	$(BIN)/python -m tests.architecture
 
 check: lint types contract test
 

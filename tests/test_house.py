@@ -1,0 +1,275 @@
+"""The house is tidy: sizes, words, layers' names, and pages that say what the code says."""
+
+from __future__ import annotations
+
+import ast
+import re
+import statistics
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import distribution
+from pathlib import Path
+
+import click
+import msgspec
+import pytest
+
+from chaosckpt.cli.main import group
+from chaosckpt.model import journal
+from chaosckpt.model.scenario import Scenario
+from tests import architecture
+from tests.architecture import PACKAGE, ROOT
+
+LONGEST_MODULE, MEDIAN_MODULE, LONGEST_FUNCTION = 400, 150, 70
+MODULES = architecture.modules()
+SOURCES = sorted({*MODULES, *(ROOT / "tests").rglob("*.py")})
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+BANNED = re.compile(r"manager|utils?|helpers?|nemesis", re.IGNORECASE)
+NOUNS = (
+    "Scenario, Target, Workload, Topology, Failure group, Guarantee, Stage, Operation, Census, Trigger, Fault, "
+    "Injector, Schedule, Trial, Attempt, Journal, Invariant, Verdict, Finding, Campaign, Crash state, Canary"
+).split(", ")
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_bytes())
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def text(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_modules_and_functions_are_short(path):
+    """No module has more than 400 lines, no function 70 or more."""
+    assert len(path.read_bytes().splitlines()) <= LONGEST_MODULE
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert (node.end_lineno or 0) - node.lineno + 1 < LONGEST_FUNCTION, node.name
+
+
+def test_the_median_module_is_small():
+    """Half of the modules have 150 lines or fewer."""
+    assert statistics.median(len(path.read_bytes().splitlines()) for path in MODULES) <= MEDIAN_MODULE
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_modules_say_what_they_know(path):
+    """Every module begins with a docstring whose first paragraph is a sentence or more."""
+    documentation = ast.get_docstring(tree(path)) or ""
+    assert documentation.split("\n\n")[0].endswith((".", ":")), "the first paragraph ends like a sentence"
+
+
+@pytest.mark.parametrize("path", [path for path in SOURCES if path.name.startswith("test_")], ids=name)
+def test_tests_open_with_their_goal(path):
+    """Every test has a docstring."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            assert ast.get_docstring(node), node.name
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_words(path):
+    """No module, class or function bears a name that says nothing; nothing is left to be done later."""
+    named = [
+        path.stem,
+        *(node.name for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef | ast.FunctionDef)),
+    ]
+    assert not [word for word in named if BANNED.search(word)]
+    assert not re.findall(r"\b(?:TODO|FIXME|XXX)\b", path.read_text(encoding="utf-8"))
+
+
+def test_no_path_of_a_machine():
+    """No tracked file names the home or the work directory of whoever wrote it."""
+    listed = (
+        subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+        .stdout.decode()
+        .split("\0")
+    )
+    places = re.compile(rf"{re.escape(str(Path.home()))}/|{re.escape(str(ROOT.parent))}/")
+    for path in filter(None, listed):
+        file = ROOT / path
+        if file.is_file():
+            assert not places.search(file.read_text(encoding="utf-8", errors="replace")), path
+
+
+def test_the_map_names_what_is_there():
+    """docs/ARCHITECTURE.md lists exactly the modules that exist, with their first sentences; `make map` writes it anew."""
+    assert architecture.on_page() == architecture.render(), "run `make map`"
+
+
+def test_the_glossary_has_every_noun():
+    """Each noun of the design stands in the glossary, once."""
+    rows = re.findall(r"^\| ([^|]+) \|", text("docs/glossary.md"), re.MULTILINE)
+    assert len(rows) == len(set(rows))
+    assert set(NOUNS) <= set(rows)
+
+
+def scenario_keys(struct: type[msgspec.Struct] = Scenario, prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Every key of a scenario file as `table.key`, with its default."""
+    for field in msgspec.structs.fields(struct):
+        if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
+            yield from scenario_keys(field.type, f"{field.name}.")
+        else:
+            yield (
+                f"{prefix}{field.name}",
+                field.default if field.default is not msgspec.NODEFAULT else field.default_factory,
+            )
+
+
+def test_the_reference_has_every_key_of_a_scenario():
+    """docs/reference/scenario.md documents each key once, with the default that the code has, and no other key."""
+    rows = dict(
+        re.findall(r"^\| `([a-z_.]+)` \| [^|]+ \| ([^|]+) \|", text("docs/reference/scenario.md"), re.MULTILINE)
+    )
+    keys = dict(scenario_keys())
+    assert set(rows) == set(keys)
+    for key, default in keys.items():
+        shown = rows[key].strip("` ")
+        if default is msgspec.NODEFAULT:
+            assert shown == "required", key
+        elif isinstance(default, str | int | float):
+            assert shown == msgspec.json.encode(default).decode(), key
+
+
+def test_the_example_scenarios_on_pages_are_valid():
+    """The scenario in the reference has only keys and types that the code knows."""
+    for block in re.findall(r"```toml\n(.*?)```", text("docs/reference/scenario.md"), re.DOTALL):
+        msgspec.convert(tomllib.loads(block), Scenario)
+
+
+def commands(command: click.Command, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    """Every command by its path, such as `list census`."""
+    if isinstance(command, click.Group):
+        for child, found in command.commands.items():
+            yield from commands(found, f"{path} {child}".strip())
+    if path:
+        yield path, command
+
+
+def test_the_reference_has_every_command_and_option():
+    """docs/reference/cli.md names each command and each option, and none that isn't there."""
+    page = text("docs/reference/cli.md")
+    found = dict(commands(group))
+    options = {option for command in found.values() for parameter in command.params for option in parameter.opts}
+    options = {option for option in options if option.startswith("--")} - {"--help"}
+    for path in found:
+        assert re.search(rf"(chaosckpt|`)\s*{path.replace(' ', chr(92) + 's')}\b", page), path
+    assert set(re.findall(r"^\| `(--[a-z-]+)`", page, re.MULTILINE)) == options
+
+
+def test_the_reference_has_every_event():
+    """docs/reference/journal.md names each event with each of its fields."""
+    rows = dict(re.findall(r"^\| `([a-z]+)` \| ([^|]*) \|", text("docs/reference/journal.md"), re.MULTILINE))
+    for event in journal.AnyEvent.__args__:
+        fields = {field.name for field in msgspec.structs.fields(event)} - {"attempt"}
+        assert set(re.findall(r"`(\w+)`", rows.pop(str(event.__struct_config__.tag)))) == fields, event
+    assert not rows
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name)
+def test_links_lead_somewhere(path):
+    """Every relative link on a page leads to a file that is there."""
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (path.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name)
+def test_commands_on_pages_exist(path):
+    """Every `chaosckpt COMMAND` and `make TARGET` on a page is one that there is, with options that it has."""
+    page = path.read_text(encoding="utf-8")
+    found = dict(commands(group))
+    for line in re.findall(r"^\s*(?:\$ )?chaosckpt ([a-z].*)$", page, re.MULTILINE):
+        words = line.partition("#")[0].split()
+        command = found.get(" ".join(words[:2])) or found.get(words[0])
+        assert command is not None, line
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= known | {"--help"}, line
+    for target in re.findall(r"^\s*(?:\$ )?make ([a-z]+)", page, re.MULTILINE):
+        assert re.search(rf"^{target}:", text("Makefile"), re.MULTILINE), target
+
+
+def test_readme_has_what_a_newcomer_needs():
+    """The README shows both make commands, a finding and the four users."""
+    page = text("README.md")
+    for part in (
+        "make fuzz",
+        "make test",
+        "## One real finding",
+        "platform engineer",
+        "checkpoint library",
+        "training script",
+        "plugin author",
+    ):
+        assert part in page
+
+
+def plugin_classes(folder: str, base: str) -> Iterator[str]:
+    """`module:Class` of every class under a package that names itself as a plugin does: by a tag, or by a name."""
+    for path in (PACKAGE / folder).rglob("*.py"):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for node in tree(path).body:
+            if not isinstance(node, ast.ClassDef):
+                continue
+            tagged = any(keyword.arg == "tag" for keyword in node.keywords)
+            targets = [
+                target.id
+                for item in node.body
+                if isinstance(item, ast.Assign)
+                for target in item.targets
+                if isinstance(target, ast.Name)
+            ]
+            if (base == "fault" and tagged) or (base == "target" and "name" in targets):
+                yield f"{module}:{node.name}"
+
+
+def invariant_objects() -> Iterator[str]:
+    """`module:name` of every invariant in the package of the built-in ones."""
+    for path in (PACKAGE / "oracle" / "invariants").glob("*.py"):
+        for node in tree(path).body:
+            if (
+                isinstance(node, ast.Assign)
+                and isinstance(node.value, ast.Call)
+                and ast.unparse(node.value.func) == "Invariant"
+            ):
+                yield f"chaosckpt.oracle.invariants.{path.stem}:{ast.unparse(node.targets[0])}"
+
+
+def test_built_ins_are_registered_like_plugins():
+    """Every target, fault and invariant of the package has its entry point, and every entry point its object."""
+    declared = tomllib.loads(text("pyproject.toml"))["project"]["entry-points"]
+    found = {
+        "targets": set(plugin_classes("targets", "target")),
+        "faults": set(plugin_classes("faults", "fault")),
+        "invariants": set(invariant_objects()),
+    }
+    assert {kind: set(declared[f"chaosckpt.{kind}"].values()) for kind in found} == found
+
+
+def test_the_installed_package_is_this_one():
+    """The entry points that are installed are those of pyproject.toml; after a change: pip install -e . --no-deps."""
+    declared = tomllib.loads(text("pyproject.toml"))["project"]["entry-points"]
+    installed = {(entry.group, entry.name, entry.value) for entry in distribution("chaosckpt").entry_points}
+    expected = {(kind, entry, value) for kind, entries in declared.items() for entry, value in entries.items()}
+    assert expected <= installed, "run `pip install -e . --no-deps`"
+
+
+def test_the_wheel_has_the_scenarios(tmp_path):
+    """A wheel holds the scenarios inside the package, and the mark that it is typed."""
+    import zipfile
+
+    from hatchling.builders.wheel import WheelBuilder
+
+    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    names = set(zipfile.ZipFile(wheel).namelist())
+    shipped = {f"chaosckpt/scenarios/{path.name}" for path in (ROOT / "scenarios").glob("*.toml")}
+    assert shipped | {"chaosckpt/py.typed", "chaosckpt/cli/main.py"} <= names
+    assert not [entry for entry in names if entry.startswith(("tests/", "scenarios/"))]
