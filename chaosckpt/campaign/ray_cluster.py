@@ -17,6 +17,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import tenacity
@@ -39,6 +40,13 @@ _OURS = {
 }
 
 
+def imported_ray() -> Any:
+    """Ray, whose calls carry no types worth checking."""
+    import ray
+
+    return ray
+
+
 class Cluster(msgspec.Struct, frozen=True):
     """A connected Ray cluster.
 
@@ -52,7 +60,7 @@ class Cluster(msgspec.Struct, frozen=True):
 
     def machines(self) -> int:
         """How many Ray nodes are alive now."""
-        import ray
+        ray = imported_ray()
 
         return sum(1 for node in ray.nodes() if node["Alive"])
 
@@ -72,7 +80,7 @@ def connect(address: str | None, *, cpus: int, directory: Path | None = None) ->
     _check(address)
     with _handlers_kept():
         _join(address)
-    import ray
+    ray = imported_ray()
 
     try:
         total = float(ray.cluster_resources().get("CPU", 0))
@@ -91,7 +99,7 @@ def _own(cpus: int, directory: Path | None) -> Iterator[Cluster]:
     janitor = Janitor(session, home)
     try:
         with _environment(_variables() | {SESSION: session}):
-            import ray
+            ray = imported_ray()
 
             try:
                 with _handlers_kept():
@@ -108,7 +116,8 @@ def _own(cpus: int, directory: Path | None) -> Iterator[Cluster]:
 def _variables() -> dict[str, str]:
     """What makes a cluster of our own quiet and closed to others; what the user has set stays."""
     variables = {name: value for name, value in _OURS.items() if name not in os.environ}
-    if "RAY_AUTH_MODE" not in os.environ and "ray" not in sys.modules:
+    first_import = "ray" not in sys.modules or _secret.cache_info().currsize
+    if "RAY_AUTH_MODE" not in os.environ and first_import:
         variables |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": _secret()}
     return variables
 
@@ -128,7 +137,7 @@ def _short(directory: Path | None) -> Path:
 
 
 def _start(cpus: int, home: Path) -> None:
-    import ray
+    ray = imported_ray()
 
     retrying = tenacity.Retrying(
         stop=tenacity.stop_after_attempt(2),
@@ -150,7 +159,9 @@ def _start(cpus: int, home: Path) -> None:
         )
     except (RuntimeError, OSError) as error:
         first = str(error).strip().partition("\n")[0]
-        raise HarnessError(f"Ray does not start on this machine: {first}; `chaosckpt doctor` looks for the reason") from error
+        raise HarnessError(
+            f"Ray does not start on this machine: {first}; `chaosckpt doctor` looks for the reason"
+        ) from error
 
 
 def _check(address: str) -> None:
@@ -158,7 +169,9 @@ def _check(address: str) -> None:
     if address == "auto":
         return
     if "://" in address:
-        raise UsageError(f"--address {address} is not the address of a cluster's head; give it as HOST:PORT, such as 10.0.0.1:6379")
+        raise UsageError(
+            f"--address {address} is not the address of a cluster's head; give it as HOST:PORT, such as 10.0.0.1:6379"
+        )
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdecimal():
         raise UsageError(f"--address {address} lacks a port; give it as HOST:PORT, such as {address}:6379")
@@ -172,7 +185,7 @@ def _check(address: str) -> None:
 
 def _join(address: str) -> None:
     """Join a running cluster. Its authentication is the user's: no variable is set here."""
-    import ray
+    ray = imported_ray()
 
     retrying = tenacity.Retrying(
         stop=tenacity.stop_after_attempt(2) | tenacity.stop_after_delay(30),

@@ -8,7 +8,6 @@ removes the cluster's directory. Run as `python -m chaosckpt.campaign.ray_janito
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
