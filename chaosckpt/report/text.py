@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import get_args
 
 from rich.text import Text
 
+from chaosckpt.model.census import Stage
 from chaosckpt.model.summary import CampaignSummary, Coverage, FindingSummary, Replay, Reproduction
 
-STAGES = ("snapshot", "persist", "commit", "retire", "discover", "load")
+STAGES = get_args(Stage)
+"""In the order in which they happen."""
 _COLUMN = 14
 
 
