@@ -70,8 +70,8 @@ class Groups:
             self._canonical.setdefault(cause, canonical)
             if cause not in group.raw:
                 group.raw.append(cause)
-            for trial in self._pending.pop(cause, []) if cause == raw else []:
-                _add(group.trials, trial)
+        for trial in self._pending.pop(raw, []):
+            _add(group.trials, trial)
         return group, fresh
 
     def give_up(self, raw: RootCause) -> list[str]:
