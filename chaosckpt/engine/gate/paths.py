@@ -18,6 +18,7 @@ from chaosckpt.engine.gate.descriptors import Description, Descriptors, below
 from chaosckpt.engine.gate.processes import Process
 
 _MOST_LINKS = 40
+_SLASHES = re.compile(rb"/(?:\./|/)+")
 _DESCRIPTOR_FOLDER = re.compile(rb"/proc/(\d+)(?:/task/\d+)?/fd")
 
 
@@ -100,6 +101,7 @@ class Resolver:
         if not text.startswith(b"/"):
             start = b"cwd" if directory == k.AT_FDCWD else b"fd/%d" % directory
             return b"/proc/%d/task/%d/%s/%s" % (process.pid, tid, start, text)
+        text = _SLASHES.sub(b"/", text)
         for name, meaning in (
             (b"/proc/self/", b"/proc/%d/" % process.pid),
             (b"/proc/thread-self/", b"/proc/%d/task/%d/" % (process.pid, tid)),

@@ -172,7 +172,8 @@ class Interpreter:
         if not os.readlink(f"/proc/self/fd/{self.files[slot]}").startswith(self.root):
             return  # Moved out, and not to come back: its replay has ended there.
         with self.at(path) as (name, directory):
-            os.link(f"/proc/self/fd/{self.files[slot]}", name, dst_dir_fd=directory, follow_symlinks=True)
+            source = b"/proc/self/fd/%d" % self.files[slot]
+            LIBC.linkat(-100, source, -100 if directory is None else directory, os.fsencode(name), 0x400)
 
     def close(self, slot: int) -> None:
         os.close(self.files.pop(slot))
