@@ -128,6 +128,8 @@ class TwoTier(Target):
 
     def _commit(self, final: Path) -> None:
         self.fsync_directory(_draining(final))
+        if final.exists():  # The same process saves this step again; node-local storage holds it meanwhile.
+            remove_tree(final)
         _draining(final).rename(final)
         self.fsync_directory(self.shared)
         for leftover in sorted(self.shared.glob("*.tmp")):

@@ -70,7 +70,8 @@ def build(settings: WorkloadSettings, rank: int, world_size: int, attempt: int) 
         wrapper = DistributedDataParallel(model, init_sync=False, forward_sync_buffers=False)
         wrapper.register_comm_hook(None, average_in_order)
         forward = wrapper
-    optimizer = torch.optim.AdamW(model.parameters(), lr=settings.learning_rate)
+    # Fused: one operation where the plain form dispatches dozens, which costs most of a first step under fsdp2.
+    optimizer = torch.optim.AdamW(model.parameters(), lr=settings.learning_rate, fused=True)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=10 * settings.steps)
     state = TrainState(settings, rank, world_size, attempt, model, optimizer, scheduler)
     generator = torch.Generator().manual_seed(settings.seed)

@@ -17,8 +17,8 @@ def average_in_order(
     not be equal bitwise to the uninterrupted one.
     """
     own: torch.Tensor = bucket.buffer()
-    gathered = own.new_empty((dist.get_world_size(), own.numel()))
-    dist.all_gather_into_tensor(gathered.view(-1), own)
+    gathered = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+    dist.all_gather(gathered, own)
     total = gathered[0]
     for others in gathered[1:]:
         total += others

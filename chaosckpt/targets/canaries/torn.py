@@ -6,6 +6,8 @@ initial values, so the loaded state equals no captured one.
 
 from __future__ import annotations
 
+import contextlib
+import pickle
 from typing import ClassVar
 
 import torch
@@ -40,7 +42,7 @@ class Torn(Target):
         return Done("shared")
 
     def recover(self, state: TrainState, intent: Intent) -> Chosen | Nothing:
-        """The bug: no check that the directory is complete, and none that a file is there."""
+        """The bug: no check that the directory is complete, and a file that is missing or torn is passed over."""
         self.stage("discover")
         newest = self.broadcast(max((step for step in steps_in(self.shared) if self._usable(step)), default=None))
         if newest is None:
@@ -50,7 +52,7 @@ class Torn(Target):
         shared_part = load_file(directory / "rest.pt")
         shared_part["model"] = state.state_dict()["model"]
         for name, _ in state.model.named_parameters():
-            if (directory / f"{name}.pt").exists() and (directory / f"{name}.pt").stat().st_size:
+            with contextlib.suppress(OSError, RuntimeError, EOFError, pickle.UnpicklingError):
                 shared_part["model"][name] = load_file(directory / f"{name}.pt")
         state.load_state_dict(shared_part)
         state.load_rank_state_dict(load_file(directory / own_file(self.rank)))
