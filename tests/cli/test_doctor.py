@@ -51,7 +51,7 @@ def test_the_gate_is_really_tried():
 )
 def test_kernels(monkeypatch, release, state):
     """5.19 and newer in full, 5.14 to 5.18 with a remark, older ones not."""
-    monkeypatch.setattr(checks.platform, "release", lambda: release)
+    monkeypatch.setattr("platform.release", lambda: release)
     check = checks.kernel()
     assert check.state == state
     assert bool(check.remedy) == (state != "ok")

@@ -11,7 +11,7 @@ from chaosckpt.errors import HarnessError, PluginError, UsageError
 
 @pytest.fixture
 def raising(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(failure.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
     monkeypatch.setattr(failure, "_run_directory", None)
 
     def call(error: BaseException | None, *arguments: str) -> tuple[int, str]:
