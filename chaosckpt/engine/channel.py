@@ -30,41 +30,50 @@ class Channel:
         payload = _ENCODER.encode(message)
         self.connection.sendall(_LENGTH.pack(len(payload)) + payload)
 
-    def feed(self) -> list[bytes] | None:
-        """Take one portion of what arrived. Returns complete payloads (maybe none), or None at the end of the stream."""
+    def feed(self, wait: bool = True) -> list[bytes] | None:
+        """Take one portion of what arrived. Returns complete payloads (maybe none), or None at the end of the stream.
+
+        With `wait=False` nothing is waited for, as an event loop needs it.
+        """
         try:
-            data = self.connection.recv(1 << 20)
+            data = self.connection.recv(1 << 20, 0 if wait else socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return []
         except ConnectionResetError:
             return None
         if not data:
             return None
         self._buffer += data
-        return self._complete()
-
-    def _complete(self) -> list[bytes]:
         payloads = []
-        while len(self._buffer) >= _LENGTH.size:
-            (length,) = _LENGTH.unpack_from(self._buffer)
-            end = _LENGTH.size + length
-            if len(self._buffer) < end:
-                break
-            payloads.append(bytes(self._buffer[_LENGTH.size : end]))
-            del self._buffer[:end]
+        while (payload := self._complete()) is not None:
+            payloads.append(payload)
         return payloads
 
-    def receive(self) -> bytes:
-        """Block for exactly one message. Raises EOFError at the end of the stream."""
-        header = self._exactly(_LENGTH.size)
-        return self._exactly(_LENGTH.unpack(header)[0])
+    def _complete(self) -> bytes | None:
+        """The first whole message of the buffer, taken out of it."""
+        if len(self._buffer) < _LENGTH.size:
+            return None
+        end = _LENGTH.size + _LENGTH.unpack_from(self._buffer)[0]
+        if len(self._buffer) < end:
+            return None
+        payload = bytes(self._buffer[_LENGTH.size : end])
+        del self._buffer[:end]
+        return payload
 
-    def _exactly(self, length: int) -> bytes:
-        parts = bytearray()
-        while len(parts) < length:
-            data = self.connection.recv(length - len(parts))
+    def receive(self) -> bytes:
+        """Block for exactly one message, and read no further. Raises EOFError at the end of the stream."""
+        self._fill(_LENGTH.size)
+        self._fill(_LENGTH.size + _LENGTH.unpack_from(self._buffer)[0])
+        payload = self._complete()
+        assert payload is not None
+        return payload
+
+    def _fill(self, length: int) -> None:
+        while len(self._buffer) < length:
+            data = self.connection.recv(length - len(self._buffer))
             if not data:
                 raise EOFError("the peer closed the channel")
-            parts += data
-        return bytes(parts)
+            self._buffer += data
 
     def close(self) -> None:
         self.connection.close()

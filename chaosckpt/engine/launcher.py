@@ -87,7 +87,7 @@ class Launcher:
     def exits(self) -> list[tuple[int, int]] | None:
         """(process, wait status) of ranks that ended, once the channel is readable; None when the fork server is gone."""
         assert self.channel is not None
-        payloads = self.channel.feed()
+        payloads = self.channel.feed(wait=False)
         if payloads is None:
             self.dead = True
             return None

@@ -95,7 +95,7 @@ class Node:
     # The runner's side
 
     def _serve_runner(self) -> None:
-        payloads = self.channel.feed()
+        payloads = self.channel.feed(wait=False)
         if payloads is None:
             self.stopping = True
             return
@@ -132,6 +132,8 @@ class Node:
             else:
                 handler = self._reporter(process)
             self.selector.register(channel, selectors.EVENT_READ, handler)
+        if self.launcher.channel is not None:
+            self._serve_fork_server()  # exits that came in between are with the launcher, and no descriptor tells of them
 
     def do_rendezvous(self, arguments: Any) -> None:
         """Tell this node's ranks (other than rank 0) where the process group meets."""

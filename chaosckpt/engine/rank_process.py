@@ -31,7 +31,7 @@ class RankProcess:
 
     def __init__(
         self, place: Place, pid: int, channel: Channel, log: Path, armed: ArmedFaults, record: str, push: Callable[[Push], None],
-        order: Iterator[int],
+        order: Iterator[int], gated: bool,
     ) -> None:
         self.place = place
         self.rank = place.rank
@@ -48,6 +48,8 @@ class RankProcess:
         self._record = record
         self._push = push
         self._order = order
+        self._open = not gated
+        self._untold: Rendezvous | None = None
         self._strikes: dict[int, Strike] = {}
         self._announced: set[int] = set()
 
@@ -71,11 +73,16 @@ class RankProcess:
             keep_data=self._record == "data",
             decode=lambda path: _decode(path, nonces),
         )
-        return self._answer(b"g")
+        if not self._answer(b"g"):
+            return False
+        self._open = True
+        if self._untold is not None:
+            self.tell(self._untold)
+        return True
 
     def readable(self) -> list[Report] | None:
         """The reports that arrived; None at the end of the channel. Each must be acknowledged by `go_on`."""
-        payloads = self.channel.feed()
+        payloads = self.channel.feed(wait=False)
         if payloads is None:
             return None
         reports = [_REPORTS.decode(payload) for payload in payloads]
@@ -88,7 +95,10 @@ class RankProcess:
         self._answer(b"k")
 
     def tell(self, rendezvous: Rendezvous) -> None:
-        """Tell the rank where the process group meets."""
+        """Tell the rank where the process group meets, as soon as it has passed its gate."""
+        if not self._open:
+            self._untold = rendezvous
+            return
         try:
             self.channel.send(rendezvous)
         except OSError:
