@@ -40,8 +40,11 @@ class NodeLoss(PointFault, frozen=True, tag="node-loss"):
 
     def land(self, job: JobControl) -> None:
         job.await_rest()
-        for node in job.failure_groups[self.group]:
+        lost = job.failure_groups[self.group]
+        for node in lost:
             job.lose_node(node)
+        if job.topology.node_of(self.at.address.rank) not in lost:
+            job.resume()
 
     def describe(self) -> str:
         return f"loss of failure group {self.group} with its node-local storage {self.at}"

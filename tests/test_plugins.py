@@ -1,0 +1,253 @@
+"""Plugins: names without imports, targets from files, third-party packages, and clear words for what is broken."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from chaosckpt import plugins
+from chaosckpt.errors import PluginError, UsageError
+from chaosckpt.model.fault import Fault
+
+ROOT = Path(__file__).parent.parent
+EXAMPLE = ROOT / "docs" / "how-to" / "example-fault"
+TARGET = """
+from chaosckpt.targets import Done, Target
+
+class Mine(Target):
+    def save(self, state, step):
+        return Done()
+
+    def recover(self, state, intent):
+        return None
+
+class Half(Target):
+    def save(self, state, step):
+        return Done()
+
+class Other:
+    pass
+"""
+
+
+def python(script: str, path: Path, *arguments: str) -> str:
+    """What a fresh Python prints that has `path` before everything else."""
+    environment = {**os.environ, "PYTHONPATH": f"{path}{os.pathsep}{ROOT}"}
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script), *arguments],
+        capture_output=True,
+        check=False,
+        cwd=path,
+        env=environment,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def install(path: Path, name: str, group: str, **entries: str) -> None:
+    """What an installed package is to importlib: a directory with its name, version and entry points."""
+    info = path / f"{name}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    lines = "".join(f"{key.replace('_', '-')} = {value}\n" for key, value in entries.items())
+    (info / "entry_points.txt").write_text(f"[chaosckpt.{group}]\n{lines}")
+
+
+@pytest.fixture
+def target_file(tmp_path: Path) -> Path:
+    file = tmp_path / "my_target.py"
+    file.write_text(TARGET)
+    return file
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """Packages installed by this test, and by it alone."""
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins.forget()
+    yield tmp_path
+    plugins.forget()
+
+
+def test_names_are_listed_without_importing_anything(tmp_path):
+    """Listing costs no torch, no Hypothesis and no plugin's own import."""
+    install(tmp_path, "odd", "faults", odd="no_such_module:Thing")
+    script = """
+        import sys
+        from chaosckpt import plugins
+        names = [plugins.names(group) for group in ("targets", "faults", "invariants")]
+        assert "odd" in names[1] and all(list(found) == sorted(found) for found in names), names
+        print(*sorted({"torch", "hypothesis", "ray"} & set(sys.modules)))
+        """
+    assert python(script, tmp_path).split() == []
+
+
+def test_the_built_in_faults_are_plugins():
+    """Every kind in chaosckpt/faults is registered under its tag, by an entry point like anybody's."""
+    kinds = plugins.fault_kinds()
+    files = {path.stem.replace("_", "-") for path in (ROOT / "chaosckpt" / "faults").glob("*.py")}
+    assert set(kinds) == files - {"--init--", "errors", "runmap", "scene"}
+    assert all(kind.__struct_config__.tag == name for name, kind in kinds.items())
+    assert list(kinds) == sorted(kinds)
+
+
+def test_a_target_from_a_file(target_file):
+    """A class in a file is a target, and loading it again gives the very same class."""
+    found = plugins.load_target(f"{target_file}:Mine")
+    assert found.__name__ == "Mine"
+    assert plugins.load_target(f"{target_file}:Mine") is found
+    assert sys.modules[found.__module__].__file__ == str(target_file)
+
+
+def test_every_process_gives_a_file_the_same_module_name(target_file, tmp_path, monkeypatch):
+    """The name depends on the path alone, so that what one process pickles another finds; relative paths count as absolute."""
+    script = """
+        import sys
+        from chaosckpt import plugins
+        print(plugins.load_target(sys.argv[1]).__module__)
+        """
+    monkeypatch.chdir(tmp_path)
+    here = plugins.load_target("my_target.py:Mine").__module__
+    assert python(script, tmp_path, f"{target_file}:Mine").strip() == here
+
+
+def test_a_target_file_may_import_its_neighbours(tmp_path):
+    """What stands beside the file can be imported by it."""
+    (tmp_path / "beside_my_target.py").write_text(TARGET)
+    (tmp_path / "importing.py").write_text(
+        "from beside_my_target import Mine as Base\n\nclass Derived(Base):\n    pass\n"
+    )
+    assert plugins.load_target(f"{tmp_path / 'importing.py'}:Derived").__name__ == "Derived"
+
+
+@pytest.mark.parametrize(
+    ("use", "words"),
+    [
+        ("no_such_file.py:Mine", "there is no file no_such_file.py"),
+        ("{file}:Mein", "has no 'Mein'; did you mean 'Mine'?"),
+        ("{file}:Zzz", "has no 'Zzz'; there are Half, Mine, Other"),
+        ("{file}", "names no class; write"),
+        ("dpc", "did you mean 'dcp'"),
+        ("what-is-this-thing", "there are canary-"),
+    ],
+)
+def test_a_name_that_is_wrong_is_told_the_near_ones(target_file, use, words):
+    """A user who mistypes gets one sentence with the value and the next step, and nothing else."""
+    with pytest.raises(UsageError) as raised:
+        plugins.load_target(use.format(file=target_file))
+    assert words in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert not isinstance(raised.value, PluginError)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [("Other", "the class Other, no subclass of chaosckpt.targets.Target"), ("Half", "defines no recover")],
+)
+def test_a_class_that_is_no_target_is_refused(target_file, wanted, words):
+    """Before any process is started it is said what the class lacks."""
+    with pytest.raises(PluginError, match=words):
+        plugins.load_target(f"{target_file}:{wanted}")
+
+
+@pytest.mark.parametrize("line", ["import no_such_module_at_all", "raise SystemExit(2)", "def broken(:"])
+def test_a_file_that_can_not_be_imported_says_why(tmp_path, line):
+    """Whatever the file raises comes out as one sentence, and a corrected file can be loaded in the same process."""
+    file = tmp_path / "breaking.py"
+    file.write_text(line)
+    with pytest.raises(PluginError, match=r"breaking.py can't be imported: \w+: .*; run `python "):
+        plugins.load_target(f"{file}:Mine")
+    file.write_text(TARGET + "\n# corrected, and of another length\n")
+    assert plugins.load_target(f"{file}:Mine").__name__ == "Mine"
+
+
+def test_a_broken_plugin_is_named(installed):
+    """The sentence says which package to fix or uninstall."""
+    install(installed, "broken", "faults", broken_kind="no_such_module:Kind")
+    with pytest.raises(
+        PluginError, match=r"fault 'broken-kind' .* of broken 1.0: ModuleNotFoundError: .*; fix or uninstall it"
+    ):
+        plugins.fault_kinds()
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("json:JSONDecoder", "is no subclass of chaosckpt.model.fault.Fault"),
+        ("chaosckpt.faults.sigkill:Sigkill", "bears the tag 'sigkill'"),
+    ],
+)
+def test_what_is_no_fault_kind_is_refused(installed, value, words):
+    """An entry point must name a Fault, under its tag: schedules are stored by it."""
+    install(installed, "odd", "faults", odd_kind=value)
+    with pytest.raises(PluginError, match=words):
+        plugins.fault_kinds()
+
+
+def test_two_plugins_with_one_name_are_refused(installed):
+    """Which of them would be meant can't be told, so neither is taken."""
+    install(installed, "second", "targets", dcp="json:JSONDecoder")
+    with pytest.raises(PluginError, match=r"two plugins offer target 'dcp': .*; uninstall one of them"):
+        plugins.names("targets")
+
+
+def test_invariants_are_loaded_as_they_are(installed):
+    """An invariant is whatever object its entry point names; the oracle knows what to make of it."""
+    install(installed, "odd", "invariants", odd_one="json:JSONDecoder")
+    assert plugins.invariants()["odd-one"] is json.JSONDecoder
+
+
+DRAWING = """
+from chaosckpt import plugins
+from chaosckpt.model.decision import Errno
+from chaosckpt.model.fault import Memory
+from chaosckpt.model.operation import Operation
+from chaosckpt.model.schedule import decode, encode
+from chaosckpt.strategies import draw
+from tests.strategies import dcp_model
+
+kinds = plugins.fault_kinds()
+assert issubclass(kinds["not-yet-readable"], object) and len(kinds) > 5
+census, scenario = dcp_model.census(), dcp_model.scenario()
+schedules = [draw(1, index, scenario, census, kinds) for index in range(0, 600, 2)]
+assert all(decode(encode(schedule), kinds.values()) == schedule for schedule in schedules)
+found = [fault for schedule in schedules for fault in schedule.faults if fault.kind == "not-yet-readable"]
+assert found, "never drawn"
+for fault in found:
+    memory, address = Memory(), fault.at.address
+    again = [fault.decide(Operation(address=address, sequence=0, raw=address.path), memory) for _ in range(fault.times + 1)]
+    assert again == [Errno(13)] * fault.times + [None] and memory.struck
+    assert fault.accepts(address.op) and all(simpler.times < fault.times for simpler in fault.simpler())
+print(found[0].describe())
+"""
+
+
+def test_the_example_of_the_how_to_page(tmp_path):
+    """The package of docs/how-to/write-a-fault.md installs, is found by its entry point, drawn, stored, and strikes."""
+    source, site = tmp_path / "source", tmp_path / "site"
+    shutil.copytree(EXAMPLE, source, ignore=shutil.ignore_patterns("__pycache__"))
+    options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check"]
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, "--target", str(site), str(source)], check=True)
+    assert python(DRAWING, site).startswith("EACCES from")
+
+
+@pytest.mark.parametrize("name", ["not_yet_readable.py", "pyproject.toml"])
+def test_the_how_to_page_shows_the_example_as_it_is(name):
+    """The page can't drift from the package that is tested."""
+    page = (ROOT / "docs" / "how-to" / "write-a-fault.md").read_text(encoding="utf-8")
+    assert (EXAMPLE / name).read_text(encoding="utf-8").strip() in page
+
+
+def test_the_how_to_page_names_what_a_kind_can_override():
+    """Every method and class attribute that a kind may define is on the page."""
+    page = (ROOT / "docs" / "how-to" / "write-a-fault.md").read_text(encoding="utf-8")
+    own = {name for name in vars(Fault) if not name.startswith("_")} - {"kind", "to_builtins", "describe"}
+    assert sorted(name for name in own if f"`{name}`" not in page) == []
