@@ -59,6 +59,6 @@ class TorchSave(Target):
             return None, "nothing"
         except OSError as error:
             raise CheckpointError(f"{path} can't be read: {error}") from error
-        except (RuntimeError, EOFError, KeyError, ValueError, pickle.UnpicklingError):
+        except (RuntimeError, EOFError, LookupError, ValueError, pickle.UnpicklingError):
             return None, "a torn file"
         return value, f"step {step} of attempt {attempt} by {world_size} ranks"

@@ -52,7 +52,7 @@ class Torn(Target):
         shared_part = load_file(directory / "rest.pt")
         shared_part["model"] = state.state_dict()["model"]
         for name, _ in state.model.named_parameters():
-            with contextlib.suppress(OSError, RuntimeError, EOFError, pickle.UnpicklingError):
+            with contextlib.suppress(OSError, RuntimeError, EOFError, LookupError, pickle.UnpicklingError):
                 shared_part["model"][name] = load_file(directory / f"{name}.pt")
         state.load_state_dict(shared_part)
         state.load_rank_state_dict(load_file(directory / own_file(self.rank)))
