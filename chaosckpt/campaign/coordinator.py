@@ -25,11 +25,11 @@ from chaosckpt.campaign.investigation import Investigator
 from chaosckpt.campaign.launch import Told
 from chaosckpt.campaign.options import FuzzOptions
 from chaosckpt.campaign.preparation import Prepared, prepare
+from chaosckpt.campaign.ray_arenas import RayArenas
 from chaosckpt.campaign.ray_cluster import Cluster, connect
-from chaosckpt.campaign.ray_nodes import RayArenas
 from chaosckpt.campaign.search import Search
 from chaosckpt.campaign.store import JournalFile, TrialLog
-from chaosckpt.engine import storage
+from chaosckpt.engine.arena import Arena
 from chaosckpt.errors import ChaosckptError, UsageError
 from chaosckpt.model.summary import CampaignSummary, Progress
 from chaosckpt.plugins import fault_kinds
@@ -91,11 +91,12 @@ class Campaign:
             self.teller.preparing("waiting for Ray")
             cluster: Cluster = connecting.result()
             signal.signal(signal.SIGINT, self.interrupt)
-            shared = storage.make_below(options.scenario.storage.shared)
-            stack.callback(storage.remove, shared)
             self.teller.preparing(f"starting {workers} arenas")
-            arenas = RayArenas(cluster, options.scenario, workers, shared, modules=prepared.modules)
-            stack.callback(arenas.close)
+            where = options.scenario.storage.shared
+            shared = Path(where) if where is not None else None
+            arenas = stack.enter_context(
+                RayArenas(cluster, options.scenario, workers, shared, modules=prepared.modules)
+            )
             return self._search(prepared, arenas, workers)
 
     def _search(self, prepared: Prepared, arenas: RayArenas, workers: int) -> CampaignSummary:
@@ -139,7 +140,7 @@ class Campaign:
         )
 
 
-def _rebuilder(arenas: RayArenas, number: int) -> Callable[[], object]:
+def _rebuilder(arenas: RayArenas, number: int) -> Callable[[], Arena]:
     return lambda: arenas.rebuild(number)
 
 
@@ -174,7 +175,7 @@ def main() -> None:
 
 def _end_with_parent(campaign: Campaign) -> None:
     """Standard input ends when the command line does: stop the campaign, and after a while the process, whatever it is doing."""
-    while sys.stdin.buffer.raw.read(4096):  # type: ignore[attr-defined]
+    while os.read(0, 4096):
         continue
     if campaign.ended.is_set():
         return

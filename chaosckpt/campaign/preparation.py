@@ -29,8 +29,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 
 def prepare(scenario: Scenario, *, say: Callable[[str], None] = lambda text: None) -> Prepared:
     """The census of a scenario, from the cache or measured now. Raises UsageError when the job doesn't run without faults."""
-    cache, key = census_cache.directory(), census_cache.key(scenario)
-    found = census_cache.load(cache, key, Prepared)
+    found = cached(scenario)
     if found is not None:
         return found
     say("starting the first node")
@@ -40,8 +39,13 @@ def prepare(scenario: Scenario, *, say: Callable[[str], None] = lambda text: Non
         prepared = Prepared(census=census, modules=arena.nodes[0].modules)
     finally:
         arena.close()
-    census_cache.store(cache, key, prepared)
+    census_cache.store(census_cache.directory(), census_cache.key(scenario), prepared)
     return prepared
+
+
+def cached(scenario: Scenario) -> Prepared | None:
+    """What an equal scenario, with equal code and versions, was prepared as before."""
+    return census_cache.load(census_cache.directory(), census_cache.key(scenario), Prepared)
 
 
 def open_local(scenario: Scenario, modules: tuple[str, ...] = ()) -> Arena:

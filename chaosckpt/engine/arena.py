@@ -19,7 +19,11 @@ class Arena:
     """
 
     def __init__(
-        self, nodes: Sequence[Node], directory: Path, local_directory: Path, replace: Callable[[int], Node] | None = None
+        self,
+        nodes: Sequence[Node],
+        directory: Path,
+        local_directory: Path,
+        replace: Callable[[int], Node] | None = None,
     ) -> None:
         self.nodes = list(nodes)
         self.directory = directory

@@ -71,7 +71,9 @@ class AttemptRun:
                 self._land(self._ready.pop(0))
         for index, fault in enumerate(self._faults):
             if index not in self.landed:
-                self._record(j.FaultMissed(attempt=self._attempt, fault=index, kind=fault.kind, reason=self._why_missed(index)))
+                self._record(
+                    j.FaultMissed(attempt=self._attempt, fault=index, kind=fault.kind, reason=self._why_missed(index))
+                )
         outcome = self._outcome()
         self._record(
             j.AttemptEnded(
@@ -158,7 +160,9 @@ class AttemptRun:
         self.landed.add(fault)
         kind = self._faults[fault].kind
         self._record(
-            j.FaultLanded(attempt=self._attempt, fault=fault, kind=kind, evidence=evidence, operation=operation, label=label)
+            j.FaultLanded(
+                attempt=self._attempt, fault=fault, kind=kind, evidence=evidence, operation=operation, label=label
+            )
         )
 
     def _exited(self, exited: Exited) -> None:
@@ -196,7 +200,9 @@ class AttemptRun:
         if self.counts() != before:
             self._last_progress = now
         quiet = now - self._last_progress
-        if (quiet > self._deadlines.hang_seconds and self._at_rest()) or now - self._started > self._deadlines.longest_seconds:
+        if (
+            quiet > self._deadlines.hang_seconds and self._at_rest()
+        ) or now - self._started > self._deadlines.longest_seconds:
             self._hung = True
             self._kill(None, "harness")
 
@@ -223,7 +229,9 @@ class AttemptRun:
             self._faults[index].land(self)
         except NotArrived as error:
             self._resume(index)
-            self._record(j.FaultMissed(attempt=self._attempt, fault=index, kind=self._faults[index].kind, reason=str(error)))
+            self._record(
+                j.FaultMissed(attempt=self._attempt, fault=index, kind=self._faults[index].kind, reason=str(error))
+            )
             return
         evidence = "; ".join(str(trigger) for trigger in self._faults[index].holds())
         self._landed(index, f"held and struck {evidence}", first.operation, first.label)

@@ -40,7 +40,11 @@ def environment() -> dict[str, str]:
 def key(scenario: Scenario) -> str:
     """16 hexadecimal digits that change with the job, the harness's code, a target's file, the versions or the processor."""
     job = (scenario.target, scenario.workload, scenario.topology, scenario.run)
-    parts = [FORMAT.encode(), msgspec.json.encode(job, order="deterministic"), msgspec.json.encode(environment(), order="deterministic")]
+    parts = [
+        FORMAT.encode(),
+        msgspec.json.encode(job, order="deterministic"),
+        msgspec.json.encode(environment(), order="deterministic"),
+    ]
     parts += [path.read_bytes() for path in sorted(Path(chaosckpt.__file__).parent.rglob("*.py"))]
     file = scenario.target.use.rpartition(":")[0]
     if file.endswith(".py") and os.path.isfile(file):

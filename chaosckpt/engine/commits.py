@@ -45,17 +45,18 @@ def find_commits(prober: Prober, run: GoldenRun) -> GoldenRun:
     prober.attempt(run.topology, prober.order(run.topology, None, record="data"), "the golden run with its data", kept)
     trace = [row.operation for row in sorted((row for rank in kept for row in rank), key=lambda row: row.order)]
     probe = _Probe(prober, run.topology, trace)
-    commits, places = {}, {}
-    offset: int | None = None
+    places = places_of(trace, run.points)
+    commits = {}
+    from_end: int | None = None
     for step in prober.saves:
-        window = [index for index, point in enumerate(run.points) if point.label.step == step]
-        if not window:
-            continue
-        found = _search(probe, step, places_of(trace, run.points), window, offset)
+        window = [index for index, point in enumerate(run.points) if point.label.step == step and index in places]
+        window.sort(key=places.__getitem__)
+        # Saves end alike, so the last one's place is tried first: two probes instead of six.
+        guess = None if from_end is None else len(window) - from_end
+        found = _search(probe, step, places, window, guess)
         if found is not None:
-            commits[step] = found
-            places[step] = window.index(found)
-            offset = places[step]
+            commits[step] = window[found]
+            from_end = len(window) - found
     return msgspec.structs.replace(run, commits=commits)
 
 
@@ -70,14 +71,12 @@ def _last_of(points: Sequence[Point], step: int) -> int | None:
 
 
 def _search(probe: _Probe, step: int, places: dict[int, int], window: list[int], guess: int | None) -> int | None:
-    """The first index of `window` after which recovery chooses `step`; None when even the last doesn't do."""
-    window = sorted((index for index in window if index in places), key=places.__getitem__)
+    """Where in `window` the operation stands after which recovery begins to choose `step`; None when not even the last does it."""
     low, high = 0, len(window) - 1
     if guess is not None and 0 < guess <= high:
         if probe.chooses(step, places[window[guess]]):
-            high = guess
             if not probe.chooses(step, places[window[guess - 1]]):
-                return window[guess]
+                return guess
             high = guess - 1
         else:
             low = guess + 1
@@ -89,7 +88,7 @@ def _search(probe: _Probe, step: int, places: dict[int, int], window: list[int],
             high = middle
         else:
             low = middle + 1
-    return window[low]
+    return low
 
 
 class _Probe:

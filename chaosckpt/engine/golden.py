@@ -152,7 +152,11 @@ class _Golden:
         for step, index in main.commits.items():
             wanted = main.points[index].address
             for place, point in enumerate(run.points):
-                same = (point.address.rank, point.address.op, point.address.path) == (wanted.rank, wanted.op, wanted.path)
+                same = (point.address.rank, point.address.op, point.address.path) == (
+                    wanted.rank,
+                    wanted.op,
+                    wanted.path,
+                )
                 if same and point.label.step == step:
                     commits[step] = place
         return with_stages(msgspec.structs.replace(run, commits=commits))

@@ -25,7 +25,9 @@ class _LadderRun(AttemptRun):
         self._resume(index)
 
 
-def climb(arena: Arena, order: AttemptOrder, topology: Topology, deadlines: Deadlines) -> dict[tuple[int, int], tuple[int, ...]]:
+def climb(
+    arena: Arena, order: AttemptOrder, topology: Topology, deadlines: Deadlines
+) -> dict[tuple[int, int], tuple[int, ...]]:
     """Reach of every operation: (rank, its own count of operations before it) -> operations performed by each rank, at rest.
 
     `order` is the golden attempt's. The storage is emptied before each climb, so the attempt must be one from the start.

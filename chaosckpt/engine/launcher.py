@@ -27,7 +27,9 @@ class Launcher:
         self._python = settings.python or sys.executable
         ours, theirs = pair()
         command = [self._python, "-m", "chaosckpt.engine.fork_server", str(theirs.fileno())]
-        self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=self._environment())
+        self._process = subprocess.Popen(
+            command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=self._environment()
+        )
         theirs.close()
         channel = Channel(ours)
         channel.send(settings)
@@ -35,7 +37,9 @@ class Launcher:
             answer = _DECODER.decode(channel.receive())
         except (EOFError, ConnectionResetError) as error:
             status = self._process.wait()
-            raise HarnessError(f"the fork server ended with status {status} while it warmed up; its error is above") from error
+            raise HarnessError(
+                f"the fork server ended with status {status} while it warmed up; its error is above"
+            ) from error
         if isinstance(answer, Refused):
             self._process.wait()
             raise (UsageError if answer.usage else HarnessError)(answer.why)
@@ -64,7 +68,12 @@ class Launcher:
         if self.channel is None:
             command = [self._python, "-m", "chaosckpt.engine.rank_main", str(connection), str(os.getpid())]
             process = subprocess.Popen(
-                command, pass_fds=[connection], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environment()
+                command,
+                pass_fds=[connection],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self._environment(),
             )
             process.returncode = 0  # the node's loop reaps it, by waitpid; Popen must not try
             return process.pid

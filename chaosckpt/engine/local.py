@@ -131,7 +131,9 @@ class ConnectedNode:
         try:
             reply = future.result(timeout=_ANSWER_SECONDS)
         except TimeoutError as error:
-            raise HarnessError(f"the node at {self.address} did not answer {verb!r} within {_ANSWER_SECONDS} s") from error
+            raise HarnessError(
+                f"the node at {self.address} did not answer {verb!r} within {_ANSWER_SECONDS} s"
+            ) from error
         if reply.error:
             raise HarnessError(f"a node could not {verb}: {reply.error}")
         return reply.value

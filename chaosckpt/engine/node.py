@@ -124,7 +124,9 @@ class Node:
             with open(log, "wb") as stream, theirs:
                 pid = self.launcher.launch(theirs.fileno(), stream.fileno())
             channel = Channel(ours)
-            process = RankProcess(place, pid, channel, log, armed, order.record, self.push, self.order, self.settings.gate)
+            process = RankProcess(
+                place, pid, channel, log, armed, order.record, self.push, self.order, self.settings.gate
+            )
             self.ranks[place.rank] = self.by_pid[pid] = process
             channel.send(RankOrder(settings=self.settings, attempt=order, place=place))
             if self.settings.gate:
@@ -156,7 +158,7 @@ class Node:
         return first is not None and first == self.do_look(None)
 
     def _look(self) -> Look | None:
-        processes = []
+        processes: list[tuple[int, set[int]]] = []
         for process in self.ranks.values():
             held = process.held_threads()
             processes.extend((pid, held) for pid in process.tree())
@@ -305,7 +307,9 @@ def main() -> None:
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     if len(sys.argv) > 2:
         die_with_parent(int(sys.argv[2]))
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a Ray worker blocks SIGINT, and its descendants would go on doing so
+    signal.pthread_sigmask(
+        signal.SIG_SETMASK, ()
+    )  # a Ray worker blocks SIGINT, and its descendants would go on doing so
     os.setsid()
     adopt_orphans()
     settings = msgspec.msgpack.decode(channel.receive(), type=NodeSettings)

@@ -66,17 +66,18 @@ class Life:
     def join(self) -> None:
         """Build the process group over TCP: rank 0 serves the store at its node's address and reports the port."""
         import torch.distributed as dist
+        from torch._C._distributed_c10d import TCPStore
 
         attempt = self.order.attempt
         if attempt.world_size == 1 and self.order.settings.workload.strategy == "ddp":
             return
         timeout = timedelta(seconds=attempt.collective_timeout_seconds)
         if self.rank == 0:
-            store = dist.TCPStore(attempt.address, 0, is_master=True, wait_for_workers=False, timeout=timeout)
+            store = TCPStore(attempt.address, 0, is_master=True, wait_for_workers=False, timeout=timeout)
             self.report(Rendezvous(attempt.address, store.port))
         else:
             place = msgspec.msgpack.decode(self.channel.receive(), type=Rendezvous)
-            store = dist.TCPStore(place.host, place.port, is_master=False, wait_for_workers=False, timeout=timeout)
+            store = TCPStore(place.host, place.port, is_master=False, wait_for_workers=False, timeout=timeout)
         dist.init_process_group("gloo", store=store, rank=self.rank, world_size=attempt.world_size, timeout=timeout)
 
     def make_target(self) -> Target:
@@ -141,7 +142,9 @@ class Life:
         message = str(error)[:MESSAGE_BYTES]
         kind = type(error).__name__
         self.report(
-            Raised(attempt=self.attempt, rank=self.rank, where=self.where, step=self.step, error_type=kind, message=message)
+            Raised(
+                attempt=self.attempt, rank=self.rank, where=self.where, step=self.step, error_type=kind, message=message
+            )
         )
 
 
@@ -190,7 +193,7 @@ def _guarded(life: Life) -> int:
     except SystemExit as error:
         life.raised(error)
         return error.code if isinstance(error.code, int) else 0 if error.code is None else 1
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the code under test may raise anything; it is the subject here
+    except (Exception, KeyboardInterrupt) as error:  # the code under test may raise anything; it is the subject here
         traceback.print_exc()
         life.raised(error)
         return 1
@@ -200,10 +203,11 @@ def rehearse(order: RankOrder, connection: socket.socket) -> None:
     """Live once without a gate, so that all that a rank imports is imported."""
     os.environ["GLOO_SOCKET_IFNAME"] = interface_of(order.attempt.address)
     import torch.distributed as dist
+    from torch._C._distributed_c10d import TCPStore
 
     life = Life(order, Channel(connection))
     if order.settings.workload.strategy == "ddp":  # a lone rank needs no group, but those of a larger world will
-        store = dist.TCPStore(order.attempt.address, 0, is_master=True, wait_for_workers=False)
+        store = TCPStore(order.attempt.address, 0, is_master=True, wait_for_workers=False)
         dist.init_process_group("gloo", store=store, rank=0, world_size=1)
         dist.barrier()
         dist.all_gather_object([None], None)
@@ -227,5 +231,3 @@ def interface_of(address: str) -> str:
             if socket.inet_ntoa(answer[20:24]) == address:
                 return name
     raise OSError(f"no network interface has the address {address}")
-
-

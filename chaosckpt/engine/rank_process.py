@@ -30,8 +30,16 @@ class RankProcess:
     """A live or ended rank. The node's loop calls `readable` and `serve_gate` when its descriptors are."""
 
     def __init__(
-        self, place: Place, pid: int, channel: Channel, log: Path, armed: ArmedFaults, record: str, push: Callable[[Push], None],
-        order: Iterator[int], gated: bool,
+        self,
+        place: Place,
+        pid: int,
+        channel: Channel,
+        log: Path,
+        armed: ArmedFaults,
+        record: str,
+        push: Callable[[Push], None],
+        order: Iterator[int],
+        gated: bool,
     ) -> None:
         self.place = place
         self.rank = place.rank

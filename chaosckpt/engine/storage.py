@@ -48,7 +48,9 @@ def make_below(base: str | None) -> Path:
     try:
         return _mark(Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent)))
     except OSError as error:
-        raise UsageError(f"no storage can be made in {parent}: {error.strerror}; name another directory in [storage]") from error
+        raise UsageError(
+            f"no storage can be made in {parent}: {error.strerror}; name another directory in [storage]"
+        ) from error
 
 
 def sweep(parent: Path) -> list[Path]:
@@ -80,7 +82,9 @@ def empty(tier: Path) -> int:
     The directory above must carry the mark. Raises HarnessError where it doesn't.
     """
     if not (tier.parent / MARK).is_file():
-        raise HarnessError(f"{tier} is not below a directory marked by chaosckpt ({tier.parent / MARK} is missing); it is left alone")
+        raise HarnessError(
+            f"{tier} is not below a directory marked by chaosckpt ({tier.parent / MARK} is missing); it is left alone"
+        )
     files = sum(len(names) for _, _, names in os.walk(tier))
     if tier.exists():
         shutil.rmtree(tier)

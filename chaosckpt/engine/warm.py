@@ -57,7 +57,7 @@ def import_all(modules: tuple[str, ...]) -> None:
             continue
         try:
             importlib.import_module(name)
-        except Exception:  # noqa: BLE001 - whatever a foreign module raises, a rank will meet it again, in its own life
+        except Exception:  # whatever a foreign module raises, a rank will meet it again, in its own life
             continue
 
 
@@ -92,7 +92,7 @@ def _live_in_child(order: RankOrder) -> tuple[str, ...]:
             os.dup2(silence, 1)
             os.dup2(silence, 2)
             rank.rehearse(order, theirs)
-        except BaseException:  # noqa: BLE001 - a rehearsal that fails only leaves ranks less warm
+        except BaseException:  # a rehearsal that fails only leaves ranks less warm
             traceback.print_exc()
         with os.fdopen(listing_write, "w") as stream:
             stream.write("\n".join(sys.modules))

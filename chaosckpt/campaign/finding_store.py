@@ -1,0 +1,109 @@
+"""Findings on disk: one folder each, complete enough to be mailed and replayed elsewhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from chaosckpt.campaign.grouping import Group
+from chaosckpt.campaign.options import FuzzOptions
+from chaosckpt.campaign.scenario_check import is_target_file
+from chaosckpt.campaign.scenario_text import to_toml
+from chaosckpt.campaign.store import JournalFile
+from chaosckpt.errors import UsageError
+from chaosckpt.model import journal as j
+from chaosckpt.model.census import Census
+from chaosckpt.model.fault import Fault
+from chaosckpt.model.finding import Finding, RootCause
+from chaosckpt.report import finding_folder
+from chaosckpt.strategies.drawing import STRATEGY_VERSION
+
+DIRECTORY = "findings"
+FILE = "finding.json"
+
+
+class StoredFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """`finding.json`: the finding, the causes under which it was first seen, and the environment it was found in."""
+
+    finding: Finding
+    raw: tuple[RootCause, ...] = ()
+    environment: dict[str, str] = {}
+    plugins: tuple[str, ...] = ()
+    strategy_version: int = STRATEGY_VERSION
+
+
+class FindingStore:
+    """The findings of one run directory."""
+
+    def __init__(self, options: FuzzOptions, census: Census, kinds: Mapping[str, type[Fault]]) -> None:
+        self._options = options
+        self._census = census
+        self._kinds = tuple(sorted(kinds))
+        self._directory = options.run_directory / DIRECTORY
+
+    def folder(self, id_: str) -> Path:
+        """Where the finding of this id lies."""
+        return self._directory / id_
+
+    def short(self, folder: Path) -> str:
+        """The path as a person types it: relative where that is shorter."""
+        relative = os.path.relpath(folder)
+        return relative if len(relative) < len(str(folder)) else str(folder)
+
+    def read(self) -> Iterator[StoredFinding]:
+        """What an earlier part of the campaign has found."""
+        for path in sorted(self._directory.glob(f"*/{FILE}")):
+            yield read(path.parent)
+
+    def write(self, finding: Finding, first: j.Journal, shrunk: j.Journal, group: Group) -> StoredFinding:
+        """Write a finding's folder; finding.json last, so that a folder that has it is whole."""
+        folder = self.folder(finding.id)
+        folder.mkdir(parents=True, exist_ok=True)
+        scenario = self._options.scenario
+        (folder / "scenario.toml").write_text(to_toml(scenario), encoding="utf-8")
+        if is_target_file(scenario.target.use):
+            shutil.copy(scenario.target.use.rpartition(":")[0], folder)
+        for name, schedule in (("schedule.json", finding.schedule), ("shrunk.json", finding.shrunk)):
+            (folder / name).write_bytes(msgspec.json.format(msgspec.json.encode(schedule), indent=2) + b"\n")
+        (folder / "census.json").write_bytes(msgspec.json.encode(self._census))
+        for name, journal in (("first", first), ("shrunk", shrunk)):
+            path = folder / "journals" / f"{name}.jsonl"
+            path.unlink(missing_ok=True)
+            file = JournalFile(path)
+            for event in journal.events:
+                file.write(journal.trial, event)
+            file.close()
+        environment = dict(self._census.environment)
+        stored = StoredFinding(finding=finding, raw=tuple(group.raw), environment=environment, plugins=self._kinds)
+        command = finding_folder.reproduce_command(self.short(folder))
+        finding_folder.write(folder, finding, scenario, environment, command)
+        self._write_value(folder, stored)
+        return stored
+
+    def recount(self, finding: Finding, raw: tuple[RootCause, ...]) -> None:
+        """Store a finding with its final count."""
+        folder = self.folder(finding.id)
+        stored = read(folder)
+        self._write_value(folder, msgspec.structs.replace(stored, finding=finding, raw=raw or stored.raw))
+        command = finding_folder.reproduce_command(self.short(folder))
+        finding_folder.write(folder, finding, self._options.scenario, stored.environment, command)
+
+    def _write_value(self, folder: Path, stored: StoredFinding) -> None:
+        temporary = folder / f"{FILE}.new"
+        temporary.write_bytes(msgspec.json.format(msgspec.json.encode(stored), indent=2) + b"\n")
+        temporary.replace(folder / FILE)
+
+
+def read(folder: Path) -> StoredFinding:
+    """The finding in a folder. Raises UsageError for anything else."""
+    path = folder / FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=StoredFinding)
+    except FileNotFoundError as error:
+        raise UsageError(f"{folder} is no finding's folder: it has no {FILE}; name one of RUN/findings/") from error
+    except (OSError, msgspec.MsgspecError) as error:
+        raise UsageError(f"{path} can't be read: {error}; was it made by another version of chaosckpt?") from error

@@ -1,0 +1,167 @@
+"""Investigation: a violation is confirmed by replay, shrunk, grouped by its root cause, and stored as a finding."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+import structlog
+
+from chaosckpt import oracle
+from chaosckpt.campaign.execution import Executed, Executor
+from chaosckpt.campaign.finding_store import FindingStore, StoredFinding
+from chaosckpt.campaign.grouping import Group, Groups
+from chaosckpt.campaign.options import FuzzOptions
+from chaosckpt.campaign.search import Search
+from chaosckpt.campaign.shrink import CAP, Shrinker
+from chaosckpt.campaign.store import JournalFile, TrialRecord
+from chaosckpt.model import journal as j
+from chaosckpt.model.census import Census
+from chaosckpt.model.fault import Fault
+from chaosckpt.model.finding import Finding
+from chaosckpt.model.schedule import Schedule, to_builtins
+from chaosckpt.model.summary import FindingSummary, Progress
+from chaosckpt.report.finding_folder import reproduce_command
+
+LOG = structlog.get_logger("chaosckpt.campaign")
+CONFIRMATIONS = 2
+"""Replays before shrinking; a violation of which none shows again is stored as flaky, unshrunk."""
+REPLAYS = 10
+"""Replays of the shrunk schedule, from which a finding has its rate."""
+
+
+class Investigator:
+    """Looks into violations, from any worker, while the others go on with the search."""
+
+    def __init__(
+        self, options: FuzzOptions, census: Census, kinds: Mapping[str, type[Fault]], show: Callable[[Progress], None]
+    ) -> None:
+        self._options = options
+        self._census = census
+        self._store = FindingStore(options, census, kinds)
+        self._groups = Groups()
+        self._lock = threading.Lock()
+        self._search: Search | None = None
+        self._replays = JournalFile(options.run_directory / "replays" / "replays.jsonl")
+        self._found: dict[str, StoredFinding] = {stored.finding.id: stored for stored in self._store.read()}
+        self._groups.restore([_group(stored) for stored in self._found.values()])
+
+    def watch(self, search: Search) -> None:
+        """Tell which search this belongs to: its end cuts an investigation short, its message line tells of findings."""
+        self._search = search
+
+    def count(self) -> int:
+        """Findings so far."""
+        return len(self._found)
+
+    @property
+    def _stopped(self) -> bool:
+        return self._search is not None and self._search.stopped.is_set()
+
+    def investigate(self, executor: Executor, record: TrialRecord, schedule: Schedule, executed: Executed) -> None:
+        """Look into one violation; a known or pending root cause is only counted."""
+        assert record.cause is not None
+        with self._lock:
+            sight = self._groups.see(record.cause, record.trial)
+        if sight != "new":
+            return
+        LOG.info("violation", trial=record.trial, cause=str(record.cause))
+        shown = sum(
+            self._replay(executor, schedule, executed, record.trial, n) is not None for n in range(CONFIRMATIONS)
+        )
+        shrinker = Shrinker(schedule, self._census, cap=CAP if shown else 0)
+        while not self._stopped and (wanted := shrinker.wanted()):
+            again = self._replay(executor, wanted[0], executed, record.trial, CONFIRMATIONS + shrinker.trials)
+            shrinker.tell(wanted[0], again is not None)
+        self._settle(executor, record, schedule, executed, shrinker)
+
+    def _settle(
+        self, executor: Executor, record: TrialRecord, schedule: Schedule, executed: Executed, shrinker: Shrinker
+    ) -> None:
+        """Measure how often the shrunk schedule shows it, and store it if its cause is new."""
+        assert record.cause is not None
+        last, shown, replays = executed, 0, 0
+        best = shrinker.result().schedule
+        first = self._replay(executor, best, executed, record.trial, 1000)
+        replays += 1
+        if first is not None:
+            last, shown = first, 1
+        canonical = oracle.root_cause(last.journal, last.verdict)
+        with self._lock:
+            known = self._groups.match(canonical)
+        if known is None:
+            while replays < REPLAYS and not self._stopped:
+                again = self._replay(executor, best, executed, record.trial, 1000 + replays)
+                replays += 1
+                shown += again is not None
+        with self._lock:
+            group, fresh = self._groups.settle(record.cause, canonical)
+            if not fresh:
+                return
+            violation = last.verdict.primary
+            assert violation is not None
+            finding = Finding(
+                id=group.id,
+                cause=group.cause,
+                violation=violation,
+                trial=record.trial,
+                count=group.count,
+                schedule=to_builtins(schedule),
+                shrunk=to_builtins(best),
+                faults=tuple(fault.describe() for fault in best.faults),
+                reproduced=shown,
+                replays=replays,
+                shrink_trials=shrinker.trials,
+            )
+            self._found[group.id] = self._store.write(finding, executed.journal, last.journal, group)
+        if self._search is not None:
+            self._search.message = f"found {group.id}: {violation.sentence}"
+
+    def _replay(
+        self, executor: Executor, schedule: Schedule, executed: Executed, trial: str, number: int
+    ) -> Executed | None:
+        """Run a schedule again; what came of it if it shows the same violation, else None."""
+        wanted = executed.verdict.primary
+        again = executor.run(schedule, f"{trial}/{number}", self._write)
+        seen = again.verdict.primary
+        return again if seen is not None and wanted is not None and seen.invariant == wanted.invariant else None
+
+    def _write(self, trial: str, event: j.AnyEvent) -> None:
+        with self._lock:
+            self._replays.write(trial, event)
+
+    def summaries(self, records: Iterable[TrialRecord]) -> list[FindingSummary]:
+        """Every finding with its final count, most frequent first; stored once more with that count."""
+        by_id: dict[str, list[TrialRecord]] = {}
+        for record in sorted(records, key=lambda record: record.index):
+            group = self._groups.match(record.cause) if record.cause is not None else None
+            if group is not None:
+                by_id.setdefault(group.id, []).append(record)
+        rows = []
+        for id_, stored in self._found.items():
+            shown = by_id.get(id_, [])
+            finding = msgspec.structs.replace(stored.finding, count=max(1, len(shown)))
+            self._store.recount(finding, stored.raw)
+            rows.append(self._summary(finding, [record.trial for record in shown]))
+        return sorted(rows, key=lambda row: (-row.count, row.id))
+
+    def _summary(self, finding: Finding, trials: list[str]) -> FindingSummary:
+        folder = self._store.folder(finding.id)
+        return FindingSummary(
+            id=finding.id,
+            invariant=finding.cause.invariant,
+            root_cause=str(finding.cause),
+            count=finding.count,
+            faults=finding.faults,
+            reproduced=f"{finding.reproduced}/{finding.replays}",
+            path=str(folder),
+            sentence=finding.violation.sentence,
+            command=reproduce_command(self._store.short(folder)),
+            trials=tuple(trials[:10]) or (finding.trial,),
+        )
+
+
+def _group(stored: StoredFinding) -> Group:
+    finding = stored.finding
+    return Group(finding.id, finding.cause, list(stored.raw), [finding.trial])

@@ -1,0 +1,147 @@
+"""Reproducing: a finding's shrunk schedule, or a trial drawn again from its name, is run some times, without Ray."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from chaosckpt.campaign import finding_store, scenario
+from chaosckpt.campaign.execution import Executor, Turns
+from chaosckpt.campaign.options import ReproduceOptions, parse_trial
+from chaosckpt.campaign.preparation import CENSUS, cached, open_local, prepare
+from chaosckpt.campaign.scenario_check import is_target_file
+from chaosckpt.engine import census_cache
+from chaosckpt.errors import UsageError
+from chaosckpt.model.census import Census
+from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.schedule import Schedule, decode
+from chaosckpt.model.summary import Replay, Reproduction
+from chaosckpt.model.verdict import Verdict, Violation
+from chaosckpt.plugins import fault_kinds
+from chaosckpt.strategies.drawing import draw
+
+MOST_DIFFERENCES = 6
+
+
+class _Case(msgspec.Struct, frozen=True, kw_only=True):
+    """What to replay, and what is expected to be seen."""
+
+    scenario: Scenario
+    schedule: Schedule
+    trial: str
+    expected: Violation | None = None
+    golden_seconds: float = 1.0
+    modules: tuple[str, ...] = ()
+    differences: tuple[str, ...] = ()
+
+
+def reproduce(options: ReproduceOptions, watch: Callable[[Replay], None]) -> Reproduction:
+    """Replay as often as asked. Raises UsageError for a folder or a trial that can't be read."""
+    case = _finding(Path(options.finding)) if options.finding is not None else _trial(options)
+    arena = open_local(case.scenario, case.modules)
+    replays: list[Replay] = []
+    try:
+        executor = Executor(case.scenario, arena, case.golden_seconds, Turns(), lambda trial, event: None)
+        for number in range(1, options.times + 1):
+            executed = executor.run(case.schedule, case.trial)
+            replays.append(_replay(number, executed.verdict, case.expected, replays))
+            watch(replays[-1])
+    finally:
+        arena.close()
+    return Reproduction(
+        trial=case.trial,
+        faults=tuple(fault.describe() for fault in case.schedule.faults),
+        replays=tuple(replays),
+        expected=case.expected.sentence if case.expected is not None else "",
+        differences=case.differences,
+    )
+
+
+def _replay(number: int, verdict: Verdict, expected: Violation | None, before: list[Replay]) -> Replay:
+    primary = verdict.primary
+    if expected is not None:
+        same = primary is not None and primary.invariant == expected.invariant
+    else:
+        same = not before or before[0].outcome == verdict.outcome
+    sentence = primary.sentence if primary is not None else verdict.reason
+    return Replay(number=number, outcome=verdict.outcome, same=same, sentence=sentence)
+
+
+def _finding(folder: Path) -> _Case:
+    stored = finding_store.read(folder)
+    found = _scenario_of(folder)
+    try:
+        census = msgspec.json.decode((folder / CENSUS).read_bytes(), type=Census)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise UsageError(f"{folder / CENSUS} can't be read: {error}; copy the whole folder of the finding") from error
+    schedule = decode(stored.finding.shrunk, fault_kinds().values())
+    prepared = cached(found)
+    differences = _versions(stored.environment)
+    if differences or (prepared is None and is_target_file(found.target.use)):
+        prepared = prepare(found)
+        differences += _operations(census, prepared.census)
+    return _Case(
+        scenario=found,
+        schedule=schedule,
+        trial=stored.finding.trial,
+        expected=stored.finding.violation,
+        golden_seconds=max(run.duration_seconds for run in census.runs),
+        modules=prepared.modules if prepared is not None else (),
+        differences=tuple(differences),
+    )
+
+
+def _scenario_of(folder: Path) -> Scenario:
+    """The finding's scenario. Its target's file is the one it was found with as long as that is there, else the copy."""
+    path = folder / "scenario.toml"
+    try:
+        return scenario.read(path)
+    except UsageError:
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        copies = sorted(folder.glob("*.py"))
+        if not copies or ".py:" not in text:
+            raise
+        data = tomllib.loads(text)
+        data["target"]["use"] = f"{copies[0].absolute()}:{data['target']['use'].rpartition(':')[2]}"
+        return scenario.parse(data, folder)
+
+
+def _trial(options: ReproduceOptions) -> _Case:
+    assert options.scenario is not None and options.trial is not None
+    seed, index = parse_trial(options.trial)
+    prepared = prepare(options.scenario)
+    return _Case(
+        scenario=options.scenario,
+        schedule=draw(seed, index, options.scenario, prepared.census, fault_kinds()),
+        trial=options.trial,
+        golden_seconds=max(run.duration_seconds for run in prepared.census.runs),
+        modules=prepared.modules,
+    )
+
+
+def _versions(then: dict[str, str]) -> list[str]:
+    now = census_cache.environment()
+    return [
+        f"{name} was {then.get(name, 'unknown')} and is {now.get(name, 'unknown')}"
+        for name in sorted(set(then) | set(now))
+        if then.get(name) != now.get(name)
+    ]
+
+
+def _operations(then: Census, now: Census) -> list[str]:
+    """What differs between two censuses, run by run."""
+    if then.fingerprint == now.fingerprint:
+        return []
+    found = []
+    for run in then.runs:
+        other = now.run(run.topology, run.resumed_from)
+        before = {str(point.address) for point in run.points}
+        after = {str(point.address) for point in other.points} if other is not None else set()
+        changed = sorted(before ^ after)
+        if changed:
+            start = "from the start" if run.resumed_from is None else f"resumed from step {run.resumed_from}"
+            found.append(f"the operations of the run with {run.topology} ranks {start} differ, as {changed[0]} does")
+    return found[:MOST_DIFFERENCES]
