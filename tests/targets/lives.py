@@ -65,6 +65,7 @@ class Scene:
         self.cls = cls
         self.strategy = strategy
         self.options = options
+        self.group = True
 
     def local(self, node: int) -> Path:
         path = self.root / f"node-{node}"
@@ -117,7 +118,7 @@ class Scene:
             before_exit(target)
             return saved
 
-        return run_ranks(world_size, life).results
+        return run_ranks(world_size, life, self.group).results
 
     def recover(self, world_size: int = 2, attempt: int = 1, intent: Intent = Intent.RESUME) -> list[Recovered]:
         """Recover in fresh processes and train two steps."""
@@ -134,7 +135,7 @@ class Scene:
             held = digest(job.state)
             return Recovered(answer, held, [train_step(job).loss for _ in range(2)])
 
-        return run_ranks(world_size, life)
+        return run_ranks(world_size, life, self.group)
 
 
 def files_under(root: Path) -> list[str]:

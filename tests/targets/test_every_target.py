@@ -6,7 +6,9 @@ import pytest
 
 from chaosckpt.model.digest import combine
 from chaosckpt.targets import Chosen, Intent, Nothing, Target
+from chaosckpt.workload.loop import train_step
 from tests.targets.lives import ALL, MyTarget, Scene
+from tests.workload.ranks import job_of, run_ranks
 
 every_target = pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.name or cls.__name__)
 every_strategy = pytest.mark.parametrize("strategy", ["ddp", "fsdp2"])
@@ -22,6 +24,16 @@ def test_what_was_saved_comes_back_whole(tmp_path, cls, strategy):
         assert after.answer == Chosen(4)
         assert after.digest == before.digests[4]
         assert after.losses == before.losses
+
+
+@every_target
+def test_a_lone_rank_needs_no_process_group(tmp_path, cls):
+    """One rank saves and recovers without torch.distributed being initialised."""
+    scene = Scene(tmp_path, cls)
+    scene.group = False
+    (saved,) = scene.train(world_size=1)
+    (outcome,) = scene.recover(world_size=1)
+    assert (outcome.answer, outcome.digest, outcome.losses) == (Chosen(4), saved.digests[4], saved.losses)
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2), (2, 3)])
@@ -86,17 +98,12 @@ def test_stages_are_marked_in_their_order(tmp_path, cls):
     scene = Scene(tmp_path, cls)
 
     def life(rank: int) -> list[str]:
-        from chaosckpt.workload.loop import train_step
-        from tests.workload.ranks import job_of
-
         job, target = job_of(1, rank), scene.target(rank, 1, 0, marks)
         target.recover(job.state, Intent.START)
         train_step(job)
         target.save(job.state, 1).wait()
         target.close()
         return marks
-
-    from tests.workload.ranks import run_ranks
 
     (seen,) = run_ranks(1, life).results
     order = ["discover", "load", "snapshot", "persist", "commit", "retire"]

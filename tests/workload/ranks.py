@@ -61,8 +61,11 @@ class Ranks(Generic[Result]):
         return self.outcomes  # type: ignore[return-value]
 
 
-def run_ranks(world_size: int, function: Callable[[int], Result]) -> Ranks[Result]:
-    """`function(rank)` on each rank. Results travel by pickle. A rank that has not ended by the deadline is killed."""
+def run_ranks(world_size: int, function: Callable[[int], Result], group: bool = True) -> Ranks[Result]:
+    """`function(rank)` on each rank. Results travel by pickle. A rank that has not ended by the deadline is killed.
+
+    Without `group` no process group is initialised: for a lone rank.
+    """
     with tempfile.TemporaryDirectory(prefix="ranks-") as directory:
         rendezvous = Path(directory) / "rendezvous"
         readers, processes = [], []
@@ -70,7 +73,7 @@ def run_ranks(world_size: int, function: Callable[[int], Result]) -> Ranks[Resul
             reading, writing = os.pipe()
             process = os.fork()
             if process == 0:
-                _child(rank, world_size, rendezvous, writing, function)
+                _child(rank, world_size, rendezvous if group else None, writing, function)
             os.close(writing)
             readers.append(reading)
             processes.append(process)
@@ -86,16 +89,17 @@ def run_ranks(world_size: int, function: Callable[[int], Result]) -> Ranks[Resul
     )
 
 
-def _child(rank: int, world_size: int, rendezvous: Path, writing: int, function: Callable[[int], Any]) -> None:
+def _child(rank: int, world_size: int, rendezvous: Path | None, writing: int, function: Callable[[int], Any]) -> None:
     try:
         torch.set_num_threads(1)
-        dist.init_process_group(
-            "gloo",
-            init_method=f"file://{rendezvous}",
-            rank=rank,
-            world_size=world_size,
-            timeout=timedelta(seconds=DEADLINE_SECONDS),
-        )
+        if rendezvous is not None:
+            dist.init_process_group(
+                "gloo",
+                init_method=f"file://{rendezvous}",
+                rank=rank,
+                world_size=world_size,
+                timeout=timedelta(seconds=DEADLINE_SECONDS),
+            )
         outcome: Any = function(rank)
     except BaseException as error:  # A child must never return into pytest; the parent shows the error.
         outcome = Failure(type(error).__name__, str(error), traceback.format_exc())
@@ -134,6 +138,7 @@ def rehearse() -> None:
             job.state.load_sharded_state_dict(job.state.sharded_state_dict())
         return sorted(sys.modules)
 
+    torch.set_num_threads(1)  # a thread in this process would be missing in its children
     for name in run_ranks(2, life).results[0]:
         if name.startswith("torch.") and name not in sys.modules:
             importlib.import_module(name)
