@@ -226,11 +226,6 @@ class TrialView:
     def closing(self) -> AttemptView | None:
         return next((attempt for attempt in self.attempts if attempt.closing), None)
 
-    def struck_path(self, before: int) -> str | None:
-        """`tier:path` of the operation that the last fault before this place of the journal struck."""
-        landed = [at for at in self.all(FaultLanded) if at.index < before and at.event.operation is not None]
-        return landed[-1].event.operation.address.path if landed and landed[-1].event.operation else None
-
     def planned_faults(self) -> Iterator[tuple[int, int, str]]:
         """(attempt, index in its plan, kind) of every fault of the schedule."""
         attempts = self.start.schedule.get("attempts", [])

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from chaosckpt.model import journal as j
 from chaosckpt.model.journal import AnyEvent
+from chaosckpt.oracle.guilt import guilty
 from chaosckpt.oracle.view import Track, TrialView
 
 
@@ -17,15 +18,21 @@ def ranks(numbers: Iterable[int]) -> str:
     return f"ranks {', '.join(map(str, known[:-1]))} and {known[-1]}" if known else "no rank"
 
 
-def aftermath(view: TrialView, before: int) -> str:
-    """A sentence about the last fault that landed before this place of the journal; empty where none did."""
-    landed = [at.event for at in view.all(j.FaultLanded) if at.index < before]
-    if not landed:
+def aftermath(view: TrialView, before: int, attempt: int) -> str:
+    """A sentence about the fault most likely behind what showed at this place of the journal; empty where none
+    landed."""
+    fault = guilty(view.journal.events, before, attempt)
+    if fault is None:
         return ""
-    last = landed[-1]
-    where = f" at {last.operation.address}" if last.operation is not None else ""
-    label = f" ({last.label})" if last.label else ""
-    return f" The last fault before it: {last.kind}{where}{label}, in attempt {last.attempt}."
+    where = f" at {fault.operation.address}" if fault.operation is not None else ""
+    label = f" ({fault.label})" if fault.label else ""
+    return f" The fault most likely behind it: {fault.kind}{where}{label}, in attempt {fault.attempt}."
+
+
+def struck_path(view: TrialView, before: int, attempt: int) -> str | None:
+    """`tier:path` of the operation that the same fault struck, if it struck one."""
+    fault = guilty(view.journal.events, before, attempt)
+    return None if fault is None or fault.operation is None else fault.operation.address.path
 
 
 def failure(track: Track) -> str:

@@ -32,6 +32,15 @@ def test_last_destructive_fault_is_guilty() -> None:
     assert _cause(story)[:3] == ("newest-complete", "commit", "unlink")
 
 
+def test_kill_of_an_earlier_recovery_is_not_guilty_of_a_mix() -> None:
+    """A rank killed while it read, one attempt earlier, left storage as it was: the kill in the save before is guilty."""
+    story = Story(faults=[["cut"], ["sigkill"]]).attempt().recovers(None).saves(2)
+    story.cut(operation(op="write"), "persist of save 4").attempt().begins_recovery()
+    story.fault("sigkill", at=operation(op="read"), label="load of the recovery").exits(by="fault").ends("killed")
+    story.attempt(closing=True).recovers(2, shown=0).ends_well()
+    assert _cause(story)[:3] == ("complete-only", "persist", "write")
+
+
 def test_injected_error_is_guilty_of_what_follows() -> None:
     """An error injected into a save is the cause of the checkpoint that doesn't load."""
     story = Story(faults=[["errno"]]).attempt().recovers(None).saves(2).starts_save(4)

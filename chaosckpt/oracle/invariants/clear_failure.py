@@ -9,7 +9,7 @@ from chaosckpt.oracle.failures import lost_its_peer, message, names_its_subject
 from chaosckpt.oracle.invariant import Invariant, NotJudged
 from chaosckpt.oracle.recovery import Recovery, recoveries
 from chaosckpt.oracle.view import Track, TrialView
-from chaosckpt.oracle.words import aftermath, failure, ranks
+from chaosckpt.oracle.words import aftermath, failure, ranks, struck_path
 
 
 def _judge(view: TrialView) -> list[Violation] | NotJudged:
@@ -35,11 +35,11 @@ def _hang(view: TrialView, recovery: Recovery, hung: tuple[Track, ...]) -> Viola
         invariant=clear_failure.name,
         sentence=(
             f"The recovery of attempt {attempt.number} hung: {who} neither recovered nor failed before the deadline, "
-            f"nor alone at three times the deadline.{aftermath(view, attempt.end.index)}"
+            f"nor alone at three times the deadline.{aftermath(view, attempt.end.index, attempt.number)}"
         ),
         attempt=attempt.number,
         rank=hung[0].rank,
-        path=view.struck_path(attempt.end.index),
+        path=struck_path(view, attempt.end.index, attempt.number),
         expected="a checkpoint recovered, or an error, in time",
         seen=f"{who} hung in recovery",
         error_type="hang",
@@ -77,10 +77,10 @@ def _unsaid(view: TrialView, recovery: Recovery, rank: int, slug: str, seen: str
     left = "nothing was left that it was sure to find" if recovery.owed.permitted else "nothing could be left"
     return Violation(
         invariant=clear_failure.name,
-        sentence=f"Rank {rank} of attempt {attempt.number}, resuming when {left}, {seen}.{aftermath(view, index)}",
+        sentence=f"Rank {rank} of attempt {attempt.number}, resuming when {left}, {seen}.{aftermath(view, index, attempt.number)}",
         attempt=attempt.number,
         rank=rank,
-        path=view.struck_path(index),
+        path=struck_path(view, index, attempt.number),
         expected="a non-zero exit with an error that names the checkpoint that was looked for",
         seen=seen,
         error_type=slug,

@@ -7,7 +7,7 @@ from chaosckpt.oracle.identity import Deviation, Identity
 from chaosckpt.oracle.invariant import Invariant, NotJudged
 from chaosckpt.oracle.recovery import Recovery, recoveries
 from chaosckpt.oracle.view import TrialView
-from chaosckpt.oracle.words import aftermath
+from chaosckpt.oracle.words import aftermath, struck_path
 
 
 def _judge(view: TrialView) -> list[Violation] | NotJudged:
@@ -44,12 +44,13 @@ def _violation(view: TrialView, recovery: Recovery, identity: Identity, seen: st
         invariant=complete_only.name,
         sentence=(
             f"In attempt {recovery.attempt.number} {identity.subject.name} loaded a checkpoint said to be step {step} "
-            f"that is no state ever captured: {seen}. It is stamped {_stamps(identity)}.{aftermath(view, answer.index)}"
+            f"that is no state ever captured: {seen}. It is stamped {_stamps(identity)}."
+            f"{aftermath(view, answer.index, recovery.attempt.number)}"
         ),
         attempt=recovery.attempt.number,
         rank=rank if len(identity.subject.ranks) == 1 else None,
         step=step,
-        path=view.struck_path(answer.index),
+        path=struck_path(view, answer.index, recovery.attempt.number),
         expected="one generation, each part equal to what was captured at its save",
         seen=seen,
         error_type=slug,

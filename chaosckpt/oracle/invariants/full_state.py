@@ -7,7 +7,7 @@ from chaosckpt.oracle.identity import Deviation, Identity
 from chaosckpt.oracle.invariant import Invariant, NotJudged
 from chaosckpt.oracle.recovery import Recovery, recoveries
 from chaosckpt.oracle.view import TrialView
-from chaosckpt.oracle.words import aftermath
+from chaosckpt.oracle.words import aftermath, struck_path
 
 
 def _judge(view: TrialView) -> list[Violation] | NotJudged:
@@ -35,12 +35,12 @@ def _violation(view: TrialView, recovery: Recovery, identity: Identity, lost: li
         invariant=full_state.name,
         sentence=(
             f"In attempt {recovery.attempt.number} rank {rank} holds the parameters of {capture}, but not its "
-            f"{first.component}: {seen}.{aftermath(view, answer.index)}"
+            f"{first.component}: {seen}.{aftermath(view, answer.index, recovery.attempt.number)}"
         ),
         attempt=recovery.attempt.number,
         rank=rank,
         step=capture.save.step,
-        path=view.struck_path(answer.index),
+        path=struck_path(view, answer.index, recovery.attempt.number),
         expected=f"the {first.component} that rank {rank} captured at step {capture.save.step}",
         seen=seen,
         error_type="lost-" + first.component.replace(" ", "-"),

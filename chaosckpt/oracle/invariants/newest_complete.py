@@ -11,7 +11,7 @@ from chaosckpt.oracle.invariant import Invariant, NotJudged
 from chaosckpt.oracle.recovery import Recovery, recoveries
 from chaosckpt.oracle.truth import Save
 from chaosckpt.oracle.view import At, TrialView
-from chaosckpt.oracle.words import aftermath, failure
+from chaosckpt.oracle.words import aftermath, failure, struck_path
 
 
 def _judge(view: TrialView) -> list[Violation] | NotJudged:
@@ -64,12 +64,12 @@ def _violation(
         invariant=newest_complete.name,
         sentence=(
             f"{what} {required}, which every rank had been told was safe ({', '.join(tiers)}), and which nothing since "
-            f"has taken away.{aftermath(view, index)}"
+            f"has taken away.{aftermath(view, index, recovery.attempt.number)}"
         ),
         attempt=recovery.attempt.number,
         rank=rank,
         step=required.step,
-        path=view.struck_path(index),
+        path=struck_path(view, index, recovery.attempt.number),
         expected=f"{required}, or a newer complete one",
         seen=seen,
         error_type=slug,

@@ -8,7 +8,7 @@ from chaosckpt.oracle.failures import ended_before_recovery, root_error
 from chaosckpt.oracle.invariant import Invariant, NotJudged
 from chaosckpt.oracle.recovery import recoveries
 from chaosckpt.oracle.view import AttemptView, Track, TrialView
-from chaosckpt.oracle.words import aftermath, ending, ranks
+from chaosckpt.oracle.words import aftermath, ending, ranks, struck_path
 
 
 def _judge(view: TrialView) -> list[Violation] | NotJudged:
@@ -70,12 +70,12 @@ def _violation(
         invariant=progress.name,
         sentence=(
             f"The closing attempt {closing.number}, into which no fault was injected, did not end as it should: "
-            f"rank {track.rank}: {seen}.{aftermath(view, index)}"
+            f"rank {track.rank}: {seen}.{aftermath(view, index, closing.number)}"
         ),
         attempt=closing.number,
         rank=track.rank,
         step=step,
-        path=view.struck_path(index),
+        path=struck_path(view, index, closing.number),
         expected=f"every rank finishes at step {view.start.total_steps}",
         seen=seen,
         error_type=slug,

@@ -6,7 +6,7 @@ from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.invariant import Invariant, NotJudged
 from chaosckpt.oracle.recovery import Recovery, recoveries
 from chaosckpt.oracle.view import TrialView
-from chaosckpt.oracle.words import aftermath
+from chaosckpt.oracle.words import aftermath, struck_path
 
 
 def _judge(view: TrialView) -> list[Violation] | NotJudged:
@@ -39,12 +39,12 @@ def _violation(view: TrialView, recovery: Recovery, held: dict[int, str], slug: 
         invariant=rank_agreement.name,
         sentence=(
             f"In attempt {recovery.attempt.number} the ranks resumed from different checkpoints: {seen}."
-            f"{aftermath(view, last)}"
+            f"{aftermath(view, last, recovery.attempt.number)}"
         ),
         attempt=recovery.attempt.number,
         rank=odd,
         step=recovery.answer(odd).event.chosen,
-        path=view.struck_path(last),
+        path=struck_path(view, last, recovery.attempt.number),
         expected="one step and one generation on every rank",
         seen=seen,
         error_type=slug,

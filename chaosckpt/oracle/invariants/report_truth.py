@@ -8,7 +8,7 @@ from chaosckpt.oracle.invariant import Invariant, NotJudged
 from chaosckpt.oracle.recovery import Recovery, leaked, recoveries
 from chaosckpt.oracle.truth import Save
 from chaosckpt.oracle.view import At, TrialView
-from chaosckpt.oracle.words import aftermath
+from chaosckpt.oracle.words import aftermath, struck_path
 
 
 def _judge(view: TrialView) -> list[Violation] | NotJudged:
@@ -34,12 +34,12 @@ def _violation(view: TrialView, recovery: Recovery, answer: At[Recovered], seen:
         invariant=report_truth.name,
         sentence=(
             f"In attempt {recovery.attempt.number} the target told rank {answer.event.rank} it recovered {said}, "
-            f"but {seen}.{aftermath(view, answer.index)}"
+            f"but {seen}.{aftermath(view, answer.index, recovery.attempt.number)}"
         ),
         attempt=recovery.attempt.number,
         rank=answer.event.rank,
         step=save.step,
-        path=view.struck_path(answer.index),
+        path=struck_path(view, answer.index, recovery.attempt.number),
         expected=f"the state of {said}" if answer.event.chosen is not None else "the state at the beginning",
         seen=seen,
         error_type="wrong-step" if answer.event.chosen is not None else "leftover-state",

@@ -1,0 +1,37 @@
+"""Which of the faults that landed is most likely behind a violation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chaosckpt.model.journal import AnyEvent, ErrorInjected, FaultLanded, StorageDestroyed
+from chaosckpt.oracle.view import ended_by_fault
+
+
+def guilty(events: Sequence[AnyEvent], shown: int, attempt: int) -> FaultLanded | None:
+    """The last fault that destroyed something before a violation showed at index `shown`, in this attempt.
+
+    Something was destroyed by a fault that killed, lost storage or injected an error. Of these, one that struck the
+    recovery of an earlier attempt counts only where there is no other, because recoveries read. None where no fault
+    had landed.
+    """
+    landed = [event for event in events[:shown] if isinstance(event, FaultLanded)]
+    harmful = [fault for fault in landed if _destroyed(fault, landed, events)]
+    writing = [fault for fault in harmful if fault.attempt == attempt or not fault.label.endswith("of the recovery")]
+    for faults in (writing, harmful, landed):
+        if faults:
+            return faults[-1]
+    return None
+
+
+def _destroyed(fault: FaultLanded, landed: Sequence[FaultLanded], events: Sequence[AnyEvent]) -> bool:
+    """True when something of the job or its storage was destroyed by this very fault, as far as the journal tells."""
+    same = [event for event in events if event.attempt == fault.attempt]
+    if fault.operation is None:
+        return any(isinstance(event, StorageDestroyed) and event.cause == fault.kind for event in same)
+    address = fault.operation.address
+    if any(isinstance(event, ErrorInjected) and event.operation.address == address for event in same):
+        return True
+    # A kill ends the attempt, so of several faults at operations the last one killed.
+    last = next(f for f in reversed(landed) if f.attempt == fault.attempt and f.operation is not None)
+    return last is fault and any(ended_by_fault(event) for event in same)
