@@ -15,11 +15,13 @@ from chaosckpt.model.topology import Topology
 class RunMap:
     """Indexes over one golden run. Operations are named by their index in `run.points`.
 
-    `main` lends its commit points to a run that has none of its own: the same operations commit the same steps.
+    `main`, the run of the same topology from the start, lends its commit points and its reach to a run that has none of
+    its own: the same operations commit the same steps, and wait for the same peers.
     """
 
     def __init__(self, run: GoldenRun, main: GoldenRun | None = None) -> None:
         self.run = run
+        self._lender = RunMap(main) if main is not None and main.reach else None
         self.points: tuple[Point, ...] = run.points
         self._main = main
         self._index: dict[Address, int] = {}
@@ -30,8 +32,7 @@ class RunMap:
             own = self._of_rank[point.address.rank]
             self._place.append(len(own))
             own.append(i)
-        self.laddered = bool(run.points) and len(run.reach) == len(run.points)
-        """Whether the reach of every operation is known."""
+        self._reaches: dict[int, tuple[int, ...] | None] = {}
 
     @property
     def topology(self) -> Topology:
@@ -56,14 +57,40 @@ class RunMap:
     def reach(self, i: int) -> tuple[int, ...]:
         """Operations that each rank has performed once operation `i` is held before it happens and all are at rest.
 
-        Peers learn of a rank's progress by what it sends, not by its operations: held after `i` or in the midst of
-        it, they get equally far. Without a ladder this is the count in the recorded order, one of many.
+        Peers learn of a rank's progress by what it sends, not by its operations: held after `i` or in the midst of it,
+        they get equally far. Where that isn't known, this is the count in the recorded order, one of many.
         """
-        if self.laddered:
-            return self.run.reach[i]
+        known = self.known_reach(i)
+        if known is not None:
+            return known
         counts = [0] * len(self._of_rank)
         for point in self.points[:i]:
             counts[point.address.rank] += 1
+        return tuple(counts)
+
+    def known_reach(self, i: int) -> tuple[int, ...] | None:
+        """As `reach`, where it was measured: in this run, or in the main run for the same operations of a save."""
+        if len(self.run.reach) == len(self.points):
+            return self.run.reach[i]
+        if i not in self._reaches:
+            self._reaches[i] = self._borrowed_reach(i)
+        return self._reaches[i]
+
+    def _borrowed_reach(self, i: int) -> tuple[int, ...] | None:
+        if self._lender is None or self.points[i].label.step is None:
+            return None
+        there = self._lender.index(self.points[i].address)
+        measured = None if there is None else self._lender.known_reach(there)
+        if measured is None:
+            return None
+        counts: list[int] = []
+        for rank, count in enumerate(measured):
+            own = self._lender.of_rank(rank)
+            last = self._index.get(self._lender.points[own[count - 1]].address) if count else None
+            if last is None or self.points[last].label.step is None:
+                return None
+            counts.append(self._place[last] + 1)
+        counts[self.points[i].address.rank] = self._place[i]
         return tuple(counts)
 
     def consistent(self, indices: Sequence[int]) -> bool:
@@ -75,10 +102,14 @@ class RunMap:
         ranks = {self.points[i].address.rank for i in indices}
         if len(ranks) != len(indices):
             return False
-        if len(indices) > 1 and not self.laddered:
-            return False
+        if len(indices) == 1:
+            return True
+        reaches = [self.known_reach(i) for i in indices]
         return all(
-            self.reach(i)[self.points[j].address.rank] > self._place[j] for i in indices for j in indices if i != j
+            reach is not None and reach[self.points[j].address.rank] > self._place[j]
+            for i, reach in zip(indices, reaches, strict=True)
+            for j in indices
+            if i != j
         )
 
     def at_rest(self, triggers: Sequence[Trigger]) -> tuple[int, ...] | None:
@@ -100,7 +131,8 @@ class RunMap:
         rank, other = self.points[i].address.rank, self.points[j].address.rank
         if rank == other:
             return self._place[i] < self._place[j]
-        return self.laddered and self.reach(i)[other] <= self._place[j]
+        reach = self.known_reach(i)
+        return reach is not None and reach[other] <= self._place[j]
 
     def order(self, i: int, j: int) -> int:
         """-1 where `i` is surely before `j`, 1 where `j` is surely before `i`, 0 where their order is open."""

@@ -93,6 +93,19 @@ def test_a_resumed_run_borrows_the_main_runs_commit_points():
     assert RunMap(bare, main).commits == resumed.commits
 
 
+@pytest.mark.parametrize("step", [2, 4])
+def test_a_resumed_run_borrows_the_main_runs_reach(step):
+    """What a peer waits for in a save is the same whatever was resumed from: the borrowed reach equals the measured one."""
+    measured = golden(MAIN, step)
+    borrowed = RunMap(golden(MAIN, step, ladder=False), golden(MAIN, None))
+    found = [borrowed.known_reach(i) for i in range(len(borrowed.points))]
+    known = [i for i, reach in enumerate(found) if reach is not None]
+    assert all(found[i] == measured.reach[i] for i in known)
+    saving = [i for i, point in enumerate(borrowed.points) if point.label.step is not None]
+    assert set(known) <= set(saving)
+    assert len(known) > 0.9 * len(saving)
+
+
 def test_without_a_ladder_only_single_ranks_are_cut():
     """Nothing is known of how far peers get, so no vector cut is consistent and only a rank's own order is sure."""
     found = RunMap(golden(MAIN, None, ladder=False))

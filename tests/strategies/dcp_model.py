@@ -175,5 +175,7 @@ def golden(topology: Topology, resumed_from: int | None, *, ladder: bool = True,
 
 
 def census(topologies: tuple[Topology, ...] = (MAIN, Topology((1, 1, 1)), Topology((1,))), **options) -> Census:
-    runs = [golden(topology, step, **options) for topology in topologies for step in (None, *SAVES)]
+    """As it is measured for real: the ladder stands for the main run only."""
+    plans = [(topology, step) for topology in topologies for step in (None, *SAVES)]
+    runs = [golden(*plan, ladder=plan == (MAIN, None), **options) for plan in plans]
     return Census(runs=tuple(runs))
