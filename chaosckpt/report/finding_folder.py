@@ -37,7 +37,7 @@ def readme(finding: Finding, scenario: Scenario, environment: Mapping[str, str],
     ]
     lines += [f"- shrunk with {finding.shrink_trials} trials"]
     lines += [f"- {name}: {value}" for name, value in sorted(environment.items())]
-    lines += ["", "## In this folder", "", *_contents(), ""]
+    lines += ["", "## In this folder", "", *_contents(scenario), ""]
     return "\n".join(lines)
 
 
@@ -121,5 +121,7 @@ FILES = {
 """What a finding's folder holds, by name. The campaign's store writes them."""
 
 
-def _contents() -> list[str]:
-    return [f"- `{name}`: {what}" for name, what in FILES.items()]
+def _contents(scenario: Scenario) -> list[str]:
+    file, _, name = scenario.target.use.rpartition(":")
+    own = {file.rpartition("/")[2]: f"the target {name}, as it was"} if file else {}
+    return [f"- `{entry}`: {what}" for entry, what in {**FILES, **own}.items()]

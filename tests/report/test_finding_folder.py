@@ -48,7 +48,7 @@ def test_readme_tells_a_person_everything():
         "36 trials",
     ):
         assert part in text
-    for name in FILES:
+    for name in (*FILES, "mine.py"):
         assert f"`{name}`" in text
 
 
