@@ -95,7 +95,14 @@ class Campaign:
             where = options.scenario.storage.shared
             shared = Path(where) if where is not None else None
             arenas = stack.enter_context(
-                RayArenas(cluster, options.scenario, workers, shared, modules=prepared.modules)
+                RayArenas(
+                    cluster,
+                    options.scenario,
+                    workers,
+                    shared,
+                    modules=prepared.modules,
+                    gate=prepared.gate == "seccomp",
+                )
             )
             return self._search(prepared, arenas, workers)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from chaosckpt.engine import census_cache, golden, storage
+from chaosckpt.engine import census_cache, gate_mode, golden, storage
 from chaosckpt.engine.arena import Arena, local_arena
 from chaosckpt.model.census import Census
 from chaosckpt.model.scenario import Scenario
@@ -33,10 +33,11 @@ def prepare(scenario: Scenario, *, say: Callable[[str], None] = lambda text: Non
     if found is not None:
         return found
     say("starting the first node")
+    mode = gate_mode.choose(scenario)
     arena = open_local(scenario)
     try:
         census = golden.measure(scenario, arena, say=say)
-        prepared = Prepared(census=census, modules=arena.nodes[0].modules)
+        prepared = Prepared(census=census, modules=arena.nodes[0].modules, gate=mode)
     finally:
         arena.close()
     census_cache.store(census_cache.directory(), census_cache.key(scenario), prepared)
@@ -45,14 +46,15 @@ def prepare(scenario: Scenario, *, say: Callable[[str], None] = lambda text: Non
 
 def cached(scenario: Scenario) -> Prepared | None:
     """What an equal scenario, with equal code and versions, was prepared as before."""
-    return census_cache.load(census_cache.directory(), census_cache.key(scenario), Prepared)
+    found = census_cache.load(census_cache.directory(), census_cache.key(scenario), Prepared)
+    return found if found is not None and found.gate == gate_mode.choose(scenario) else None
 
 
 def open_local(scenario: Scenario, modules: tuple[str, ...] = ()) -> Arena:
     """An arena without Ray, on this machine."""
     directory = storage.make_below(scenario.storage.shared)
     try:
-        return local_arena(scenario, directory, modules=modules)
+        return local_arena(scenario, directory, gate=gate_mode.choose(scenario) == "seccomp", modules=modules)
     except BaseException:
         storage.remove(directory)
         raise

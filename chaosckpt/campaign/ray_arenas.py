@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
@@ -87,7 +87,10 @@ class RayArenas:
 
     def arena(self, number: int) -> RayArena:
         """Arena `number`, from 0, once it is up. Raises UsageError or HarnessError where it can't be."""
-        return self._arenas[number].result()
+        try:
+            return self._arenas[number].result()
+        except CancelledError as error:
+            raise HarnessError("the arenas are closed") from error
 
     @property
     def modules(self) -> tuple[str, ...]:

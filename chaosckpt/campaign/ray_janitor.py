@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from chaosckpt.engine import storage
@@ -69,6 +70,7 @@ def main() -> None:
     waits, token, directory = int(sys.argv[1]), sys.argv[2], sys.argv[3]
     if os.read(waits, 1) == b"":
         clear_away(token, Path(directory))
+        storage.sweep(Path(tempfile.gettempdir()))
 
 
 if __name__ == "__main__":

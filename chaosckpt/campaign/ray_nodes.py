@@ -43,6 +43,7 @@ class Birth(msgspec.Struct, frozen=True):
 
     address: str
     machine: str
+    raylet: str
     pid: int
     actor_pid: int
     directory: str
@@ -91,8 +92,8 @@ class NodeActor:
 
     def birth(self) -> Birth:
         """Who it is."""
-        machine = os.uname().nodename
-        return Birth(self._address, machine, self._process.pid, os.getpid(), str(self._directory), versions())
+        machine, raylet = os.uname().nodename, imported_ray().get_runtime_context().get_node_id()
+        return Birth(self._address, machine, raylet, self._process.pid, os.getpid(), str(self._directory), versions())
 
     def settle(self, name: str) -> str:
         """Make the storage of the place `name` on this machine, with an empty tier `local` in it; returns its path.

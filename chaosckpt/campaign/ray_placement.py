@@ -39,7 +39,9 @@ SPARE: dict[str, Any] = {"num_cpus": 0, "scheduling_strategy": "SPREAD"}
 
 
 def room(cluster: Cluster, actors: int) -> float:
-    """CPUs for each of so many actors: one, or an even share where there are fewer."""
+    """CPUs for each of so many actors: one, or an even share where there are fewer. In a cluster of our own it counts for nothing."""
+    if cluster.own:
+        return 0.01
     return max(0.01, min(1.0, math.floor(100 * cluster.cpus / actors) / 100))
 
 

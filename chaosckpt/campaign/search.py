@@ -158,6 +158,7 @@ class Search:
                 seconds_left=left,
                 message=self.message,
             )
+            self.message = ""
         self._show(progress)
 
 

@@ -11,7 +11,7 @@ import tenacity
 
 from chaosckpt.errors import UsageError
 
-_PATIENCE_SECONDS = 5.0
+PATIENCE_SECONDS = 3.0
 """Some network file systems show a new file to another machine a little later."""
 
 
@@ -32,7 +32,7 @@ def check_shared(nodes: Sequence[Witness], directory: Path) -> None:
     if wrong := first.witness(path, token, True):
         raise UsageError(f"node 0 ({first.machine}) can't write to shared storage: {wrong}; {_NEXT}")
     patient = tenacity.Retrying(
-        stop=tenacity.stop_after_delay(_PATIENCE_SECONDS),
+        stop=tenacity.stop_after_delay(PATIENCE_SECONDS),
         wait=tenacity.wait_fixed(0.1),
         retry=tenacity.retry_if_result(bool),
         retry_error_callback=lambda state: state.outcome.result() if state.outcome else "",

@@ -16,7 +16,7 @@ from typing import Literal
 
 import msgspec
 
-from chaosckpt.cli.gate_probe import Probe
+from chaosckpt.engine import gate_mode
 
 State = Literal["ok", "limited", "missing"]
 DESCRIPTORS = 4096
@@ -73,12 +73,7 @@ def kernel() -> Check:
 def gate() -> Check:
     """Faults at exact operations: seccomp user notification, tried in a child process."""
     name = "gate"
-    done = _python("-m", "chaosckpt.cli.gate_probe")
-    try:
-        found = msgspec.json.decode(done.stdout, type=Probe)
-    except msgspec.MsgspecError:
-        lines = done.stderr.strip().splitlines()
-        found = Probe(works=False, problem=lines[-1] if lines else f"the probe ended with {done.returncode}")
+    found = gate_mode.tried()
     if not found.works:
         remedy = (
             "allow seccomp and process_vm_readv in the sandbox (Docker: the default profile does; Kubernetes: "

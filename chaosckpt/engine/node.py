@@ -248,7 +248,7 @@ class Node:
                 if isinstance(report, Rendezvous):
                     self.do_rendezvous(msgspec.to_builtins(report))
                 self.push(report)
-                process.go_on()
+                process.go_on(report)
 
         return reported
 

@@ -175,7 +175,7 @@ def _pass_gate(connection: socket.socket) -> None:
     from chaosckpt.engine.gate.install import install
 
     installed = install()
-    payload = msgspec.msgpack.encode((installed.base, installed.limit))
+    payload = msgspec.msgpack.encode((installed.base, installed.limit, installed.wait_killable))
     socket.send_fds(connection, [payload], [installed.listener])
     os.close(installed.listener)
     if connection.recv(1) != b"g":

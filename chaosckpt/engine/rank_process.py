@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from chaosckpt.engine.armed import ArmedFaults, Strike
+from chaosckpt.engine.boundaries import Boundaries
 from chaosckpt.engine.channel import Channel
 from chaosckpt.engine.gate.supervisor import Gate, Root
 from chaosckpt.engine.labels import Phase
@@ -57,6 +58,8 @@ class RankProcess:
         self._push = push
         self._order = order
         self._open = not gated
+        self._boundaries = None if gated else Boundaries(place.rank)
+        self._held_reports: dict[int, Strike] = {}
         self._untold: Rendezvous | None = None
         self._strikes: dict[int, Strike] = {}
         self._announced: set[int] = set()
@@ -69,7 +72,7 @@ class RankProcess:
             return False
         if not descriptors:
             return False
-        base, limit = msgspec.msgpack.decode(payload, type=tuple[int, int])
+        base, limit, wait_killable = msgspec.msgpack.decode(payload, type=tuple[int, int, bool])
         self.gate = Gate(
             descriptors[0],
             base=base,
@@ -80,6 +83,7 @@ class RankProcess:
             observe=self._observe,
             keep_data=self._record == "data",
             decode=lambda path: _decode(path, nonces),
+            wait_killable=wait_killable,
         )
         if not self._answer(b"g"):
             return False
@@ -98,8 +102,20 @@ class RankProcess:
             self.phase.report(report)
         return reports
 
-    def go_on(self) -> None:
-        """Let the rank go on after a report."""
+    def go_on(self, report: Report) -> None:
+        """Let the rank go on after a report; without a gate, a fault may hold it here."""
+        if (
+            self._boundaries is not None
+            and not isinstance(report, Rendezvous)
+            and self.phase.name in ("save", "recover")
+        ):
+            operation = self._boundaries.operation(report, self.phase)
+            strike = self._armed.strike(operation)
+            self._observe(operation)
+            if strike is not None and isinstance(strike.decision, Hold):
+                self._held_reports[operation.sequence] = strike
+                self._push(Held(strike.fault, strike.trigger, operation, self.phase.label))
+                return
         self._answer(b"k")
 
     def tell(self, rendezvous: Rendezvous) -> None:
@@ -134,9 +150,11 @@ class RankProcess:
 
     def resume(self, fault: int) -> None:
         """Perform and answer what this fault held; the rank goes on."""
-        if self.gate is None:
-            return
-        for held in list(self.gate.holds):
+        for sequence, strike in list(self._held_reports.items()):
+            if strike.fault == fault:
+                del self._held_reports[sequence]
+                self._answer(b"k")
+        for held in list(self.gate.holds) if self.gate is not None else ():
             if self._strikes[held.operation.sequence].fault == fault:
                 self.gate.resume(held)
 

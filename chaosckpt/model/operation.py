@@ -13,7 +13,9 @@ WRITING = frozenset(
     "open_write write fsync close ftruncate truncate fallocate rename link symlink unlink mkdir rmdir chmod sync".split()
 )
 READING = frozenset("open_read read list stat access readlink".split())
-NAMES = WRITING | READING
+MARK = "mark"
+"""The operation of a stage boundary: where faults strike when there is no gate (chaosckpt/engine/boundaries.py)."""
+NAMES = WRITING | READING | {MARK}
 """Every operation name. `open_write` creates, truncates or opens for writing; `list` reads a directory's entries."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from chaosckpt.engine.gate import syscalls as k
 from chaosckpt.model.operation import Operation, When
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Call(NamedTuple):
     @property
     def key(self) -> tuple[object, ...]:
         """Equal for a call and its restart after a signal."""
-        return self.number, self.instruction, self.arguments
+        return self.number, self.instruction, self.arguments[: k.ARITIES[self.number]]
 
     def signed(self, index: int) -> int:
         value = self.arguments[index]

@@ -38,6 +38,20 @@ MACHINE = platform.machine()
 NUMBERS: dict[str, int] = TABLES.get(MACHINE, {})
 """System call name -> number on this machine; empty where the gate doesn't know the architecture."""
 
+_NAMES_BY_ARITY = (
+    "fork vfork sync",
+    "close dup fsync fdatasync syncfs rmdir unlink umask exit_group",
+    "creat stat lstat access dup2 ftruncate truncate rename mkdir link symlink chmod fchmod clone3 io_uring_setup io_setup",
+    "open read write readv writev fcntl dup3 mknod mkdirat unlinkat symlinkat fchmodat faccessat getdents getdents64"
+    " close_range execve readlink",
+    "openat openat2 pread64 pwrite64 preadv pwritev sendfile fallocate mknodat newfstatat renameat readlinkat faccessat2"
+    " fchmodat2",
+    "linkat renameat2 statx clone execveat",
+    "mmap splice copy_file_range preadv2 pwritev2",
+)
+ARITIES = {NUMBERS[name]: count for count, names in enumerate(_NAMES_BY_ARITY) for name in names.split() if name in NUMBERS}
+"""System call number -> number of its arguments: what lies in the other registers means nothing."""
+
 # seccomp(2) and seccomp_unotify(2)
 PR_SET_NO_NEW_PRIVS = 38
 SET_MODE_FILTER = 1

@@ -67,7 +67,7 @@ class Tree:
         """
         number = call.descriptor(index)
         found = self.descriptors.find(call.process, number)
-        if found is None and self.descriptors.in_band(number):
+        if found is None and self.descriptors.in_band(number) and number not in call.process.gone:
             found = self._adopt(call.process, number)
         return found
 

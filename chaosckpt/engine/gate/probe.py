@@ -1,6 +1,6 @@
 """Whether the gate works here, really tried: a child puts itself under it, and one of its calls is seen, read and answered.
 
-Run as `python -m chaosckpt.cli.gate_probe`: it prints one JSON object. A process of its own, because a filter can't be taken off.
+Run as `python -m chaosckpt.engine.gate.probe`: it prints one JSON object. A process of its own, because a filter can't be taken off.
 """
 
 from __future__ import annotations
