@@ -57,9 +57,9 @@ def launch(
     low_descriptors: bool = False,
     limit: int | None = None,
     decode: Callable[[str], str] = lambda path: path,
-    log: list[Operation] | None = None,
+    after: Callable[[Operation], object] | None = None,
 ) -> Supervised:
-    """Fork `program` under a gate. `limit` sets its RLIMIT_NOFILE; `log` gets the observed operations of several ranks."""
+    """Fork `program` under a gate. `limit` sets its RLIMIT_NOFILE; `after` sees each operation that was performed."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     sys.stdout.flush()
     pid = os.fork()
@@ -78,8 +78,8 @@ def launch(
 
         def seen(operation: Operation) -> None:
             observed.append(operation)
-            if log is not None:
-                log.append(operation)
+            if after is not None:
+                after(operation)
 
         gate = Gate(
             descriptors[0], base=base, limit=top, rank=rank, roots=roots, decide=asked, observe=seen,
@@ -123,22 +123,33 @@ def _child(
         os._exit(code)
 
 
-def serve(*trees: Supervised, when_held: Callable[[Supervised, Held], None] | None = None) -> None:
+def serve(
+    *trees: Supervised,
+    when_held: Callable[[Supervised, Held], None] | None = None,
+    also: tuple[int, Callable[[], None]] | None = None,
+) -> None:
     """One poll loop over several gates until every tree has gone; then frees them and reaps their root processes.
 
-    `when_held` is called for each new hold; by default the whole tree's root process is killed there.
+    `when_held` is called for each new hold; by default the whole tree's root process is killed there. `also` is one more
+    descriptor, and what to do once when it can be read.
     """
     poll = select.poll()
     by_number = {tree.gate.fileno(): tree for tree in trees}
     told: set[int] = set()
     for number in by_number:
         poll.register(number, select.POLLIN)
+    if also is not None:
+        poll.register(also[0], select.POLLIN)
     try:
         while by_number:
             events = poll.poll(DEADLINE_SECONDS * 1000)
             if not events:
                 raise AssertionError(f"no call for {DEADLINE_SECONDS} s; last: {[tree.ops[-3:] for tree in trees]}")
             for number, _ in events:
+                if also is not None and number == also[0]:
+                    poll.unregister(number)
+                    also[1]()
+                    continue
                 tree = by_number[number]
                 if not tree.gate.serve():
                     poll.unregister(number)

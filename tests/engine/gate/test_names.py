@@ -64,7 +64,7 @@ def test_links_by_descriptor(tmp_path: Path) -> None:
     def program(store: Path) -> None:
         fd = os.open(store, os.O_TMPFILE | os.O_WRONLY, 0o600)
         os.write(fd, b"unnamed")
-        os.link(f"/proc/self/fd/{fd}", store / "named", follow_symlinks=True)
+        assert LIBC.linkat(-100, b"/proc/self/fd/%d" % fd, -100, os.fsencode(store / "named"), 0x400) == 0
         os.write(fd, b" no more")
         os.link(store / "named", store / "twin")
         os.symlink("named", store / "soft")
