@@ -230,6 +230,10 @@ def start(
             return RayNode(actor, Channel(_accept(listener, token)), settings(), birth)
         except (ray.exceptions.RayError, OSError) as error:
             ray.kill(actor)
+            if "No module named 'chaosckpt'" in str(error):
+                raise UsageError(
+                    "a machine of the cluster has no chaosckpt; install it on every node, in the Python that Ray runs"
+                ) from error
             raise HarnessError(f"a node actor did not start: {_last_line(error)}") from error
         except BaseException:
             ray.kill(actor)

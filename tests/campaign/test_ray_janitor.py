@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from chaosckpt.campaign.ray_janitor import SESSION, carrying, clear_away
+from chaosckpt.engine import storage
+from tests.campaign.ray_cases import holds_within
+
+SLEEPER = [sys.executable, "-c", "input()"]
+DRIVER = """
+import pathlib, subprocess, sys
+from chaosckpt.campaign.ray_janitor import SESSION, Janitor
+janitor = Janitor(sys.argv[1], pathlib.Path(sys.argv[2]))
+subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], env={SESSION: sys.argv[1]}, start_new_session=True)
+print("ready", flush=True)
+if input() == "end":
+    janitor.dismiss()
+"""
+
+
+def test_only_what_carries_the_token_is_killed(tmp_path) -> None:
+    """Processes with the token go, one with another token stays; so does a directory without the mark."""
+    mine = subprocess.Popen(SLEEPER, stdin=subprocess.PIPE, env=os.environ | {SESSION: "mine-1"})
+    other = subprocess.Popen(SLEEPER, stdin=subprocess.PIPE, env=os.environ | {SESSION: "mine-12"})
+    marked, plain = storage.make(tmp_path / "marked"), tmp_path / "plain"
+    plain.mkdir()
+    assert carrying("mine-1") == [mine.pid]
+    clear_away("mine-1", marked)
+    clear_away("mine-1", plain)
+    assert mine.wait() == -9
+    assert other.poll() is None
+    assert (marked.exists(), plain.exists()) == (False, True)
+    other.communicate(b"\n")
+
+
+def test_a_killed_driver_is_cleared_away(tmp_path) -> None:
+    """When the driver is killed, what it started in other sessions ends, and its directory goes."""
+    home = storage.make(tmp_path / "home")
+    driver = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, "token-a", str(home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert driver.stdout is not None
+    assert driver.stdout.readline() == b"ready\n"
+    assert len(carrying("token-a")) == 1
+    driver.kill()
+    driver.communicate()
+    assert holds_within(20, lambda: not carrying("token-a") and not home.exists())
+
+
+def test_a_dismissed_janitor_touches_nothing(tmp_path) -> None:
+    """After an end in order the directory is the driver's own matter."""
+    home = storage.make(tmp_path / "home")
+    driver = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, "token-b", str(home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    driver.communicate(b"end\n")
+    assert home.exists()
+    clear_away("token-b", home)
