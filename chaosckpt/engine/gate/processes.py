@@ -110,7 +110,7 @@ def _children(pid: int) -> list[int]:
     children: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as numbers:
+            with open(f"/proc/{pid}/task/{thread}/children", "rb") as numbers:
                 children += map(int, numbers.read().split())
     except OSError:
         pass
