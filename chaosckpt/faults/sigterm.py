@@ -5,7 +5,8 @@ Survived by: `process-crash`.
 How it heals: the job is launched again.
 Evidence: the trigger was held, the signal was sent to the ranks named, and none lives after the grace.
 
-What a rank does during its grace runs free, so a finding that depends on it carries a measured k of n.
+What a rank does during its grace runs free, the held operation included: a finding that depends on it carries a
+measured k of n.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class Sigterm(PointFault, frozen=True, tag="sigterm"):
     all."""
 
     ends: ClassVar[Ends] = "job"
+    lingers: ClassVar[bool] = True
     needs: ClassVar[frozenset[Guarantee]] = frozenset({"process-crash"})
 
     everyone: bool = True

@@ -22,7 +22,7 @@ class WorldSize(Fault, frozen=True, tag="world-size"):
     """Start this attempt, and those after it, in the topology `to`."""
 
     between: ClassVar[bool] = True
-    weight: ClassVar[float] = 1.5
+    weight: ClassVar[float] = 2.0
     needs: ClassVar[frozenset[Guarantee]] = frozenset({"world-size-change"})
 
     to: Topology

@@ -75,6 +75,8 @@ class Fault(msgspec.Struct, frozen=True, tag_field="kind", tag="none"):
     ends: ClassVar[Ends] = "nothing"
     """What stops by this fault: the whole job, some rank (the job then ends by itself), perhaps the job (an error which the
     target may survive), or nothing. A schedule has at most one fault that ends anything in an attempt, and nothing after it."""
+    lingers: ClassVar[bool] = False
+    """Whether ranks go on for a while after it struck, so that what it held may yet happen."""
     between: ClassVar[bool] = False
     """Whether it strikes between two attempts (`topology`, `prepare`), before any rank runs."""
     drops: ClassVar[str | None] = None

@@ -161,10 +161,9 @@ def _one_of(draw: Draw, deck: Deck, names: Sequence[str], scene: Scene) -> Fault
 
 
 def _between(draw: Draw, deck: Deck, subset: Sequence[str], scene: Scene, room: int) -> tuple[Fault, ...]:
-    """At most one fault that strikes before the ranks start, in somewhat less than half of the attempts that can have
-    one."""
+    """At most one fault that strikes before the ranks start, in half of the attempts that can have one."""
     names = [name for name in subset if deck.kinds[name].between]
-    if not names or room < 1 or draw(st.integers(0, 9)) < 6:
+    if not names or room < 1 or draw(st.booleans()):
         return ()
     fault = _one_of(draw, deck, names, scene)
     return () if fault is None else (fault,)
@@ -217,4 +216,8 @@ def _can_go_on(draw: Draw, plan: AttemptPlan, expected: Expected) -> bool:
         return False
     if ending.ends == "perhaps":
         return bool(ending.strikes()) and draw(st.integers(0, 3)) == 0
-    return expected.map.at_rest(ending.strikes()) is not None
+    counts = expected.map.at_rest(ending.strikes())
+    if counts is None or not ending.lingers:
+        return counts is not None
+    done = [count + (rank == ending.strikes()[0].address.rank) for rank, count in enumerate(counts)]
+    return expected.map.resumes_from(done) == expected.map.resumes_from(counts)

@@ -96,6 +96,8 @@ class Attempt:
                 continue
             self.landed.add(i)
             self._open = True
+            if fault.lingers and self._random.random() < 0.5:
+                self._release(i)
             return True
         return False
 
