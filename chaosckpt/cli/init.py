@@ -39,7 +39,9 @@ class MyTarget(Target):
 
     def save(self, state, step: int) -> Pending:
         directory = self.shared / f"step-{step}"
-        directory.mkdir(exist_ok=True)
+        if self.rank == 0:  # One rank only: two at once would do it in an order that differs from run to run.
+            directory.mkdir(exist_ok=True)
+        self.barrier()
         if self.rank == 0:
             (directory / "COMPLETE").touch()  # The bug: the marker stands before the files do.
             torch.save(state.state_dict(), directory / "state.pt")
@@ -48,8 +50,8 @@ class MyTarget(Target):
         return Done("shared")
 
     def recover(self, state, intent: Intent) -> Chosen | Nothing:
-        complete = sorted(int(marker.parent.name.removeprefix("step-")) for marker in self.shared.glob("step-*/COMPLETE"))
-        newest = self.broadcast(complete[-1] if complete else None)
+        complete = [int(marker.parent.name.removeprefix("step-")) for marker in self.shared.glob("step-*/COMPLETE")]
+        newest = self.broadcast(max(complete, default=None))
         if newest is None:
             return self.nothing(intent, str(self.shared / "step-*/COMPLETE"))
         directory = self.shared / f"step-{newest}"

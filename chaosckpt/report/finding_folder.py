@@ -12,7 +12,7 @@ import msgspec
 from chaosckpt.model.finding import Finding
 from chaosckpt.model.scenario import Scenario
 
-_PATH = re.compile(r"(?<![\w/.:*-])/(?:[\w.@+~*#-]+/)*[\w.@+~*#-]+")
+_PATH = re.compile(r"(?:(?<=[\s'\"(\[{,=<`])|^)/(?:[\w.@+~*#%-]+/)*[\w.@+~*#%-]+", re.MULTILINE)
 """Absolute POSIX paths in running text: not the `/` of `tier:relative/path`, of a fraction or of a URL."""
 
 

@@ -67,6 +67,8 @@ def test_issue_has_no_path_of_this_machine():
     [
         ("open '/a/b/c.pt' failed", "open '.../c.pt' failed"),
         ("10/10 replays, shared:a/b, https://example.org/a", "10/10 replays, shared:a/b, https://example.org/a"),
+        ("close shared:step-#/COMPLETE, a*/b", "close shared:step-#/COMPLETE, a*/b"),
+        ("/a/b\n/c/d", ".../b\n.../d"),
         ("looked for /scratch/x/step-*/COMPLETE", "looked for .../COMPLETE"),
     ],
 )
