@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from chaosckpt.campaign import scenario
@@ -42,7 +40,7 @@ def reproduce(
     def watch(replay: Replay) -> None:
         click.echo(replay_line(replay, times), err=True)
 
-    result = campaign.reproduce(options, watch if sys.stderr.isatty() or not as_json else lambda replay: None)
+    result = replay(options, watch)
     if as_json:
         output.print_json({"reproduced": f"{result.reproduced}/{len(result.replays)}", **output.plain(result)})
     else:

@@ -21,6 +21,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_f
 
 
 class TrialStarted(Event, frozen=True, kw_only=True):
+    """The first event: what is going to be done, and what the target is held to."""
+
     trial: str
     schedule: dict[str, object]
     guarantees: tuple[Guarantee, ...]
@@ -55,6 +57,8 @@ class Acknowledged(Event, frozen=True, kw_only=True):
 
 
 class RecoveryStarted(Event, frozen=True, kw_only=True):
+    """A rank calls the target's `recover`."""
+
     rank: int
 
 

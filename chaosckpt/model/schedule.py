@@ -45,6 +45,7 @@ class Schedule(msgspec.Struct, frozen=True):
 
 
 def encode(schedule: Schedule) -> bytes:
+    """JSON, the same bytes for equal schedules."""
     return msgspec.json.encode(schedule, order="deterministic")
 
 
