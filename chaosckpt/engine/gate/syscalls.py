@@ -49,7 +49,9 @@ _NAMES_BY_ARITY = (
     "linkat renameat2 statx clone execveat",
     "mmap splice copy_file_range preadv2 pwritev2",
 )
-ARITIES = {NUMBERS[name]: count for count, names in enumerate(_NAMES_BY_ARITY) for name in names.split() if name in NUMBERS}
+ARITIES = {
+    NUMBERS[name]: count for count, names in enumerate(_NAMES_BY_ARITY) for name in names.split() if name in NUMBERS
+}
 """System call number -> number of its arguments: what lies in the other registers means nothing."""
 
 # seccomp(2) and seccomp_unotify(2)

@@ -187,6 +187,17 @@ def run(
     return tree
 
 
+def fails(number: int, call: Callable[..., object], *arguments: object) -> None:
+    """Check, inside a program, that a call fails with this error number."""
+    try:
+        call(*arguments)
+    except OSError as error:
+        if error.errno != number:
+            raise
+    else:
+        raise AssertionError(f"no error {number}")
+
+
 def snapshot(root: Path) -> dict[str, tuple[object, ...]]:
     """Every name under `root`: kind, mode, content or link target, and which names share an inode."""
     found: dict[str, tuple[object, ...]] = {}

@@ -12,7 +12,7 @@ import pytest
 from chaosckpt.engine.gate import Held, Root
 from chaosckpt.model.decision import Decision, Errno, Hold, Short
 from chaosckpt.model.operation import Operation
-from tests.engine.gate.driver import Supervised, run
+from tests.engine.gate.driver import Supervised, fails, launch, run, serve
 
 DATA = bytes(range(256)) * 16
 
@@ -120,7 +120,9 @@ def test_a_held_thread_is_known_while_others_go_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("op", ["open_write", "write", "fsync", "close", "rename", "mkdir", "unlink", "read", "stat", "list"])
+@pytest.mark.parametrize(
+    "op", ["open_write", "write", "fsync", "close", "rename", "mkdir", "unlink", "read", "stat", "list"]
+)
 def test_any_operation_can_be_held_and_resumed(tmp_path: Path, op: str, when: str) -> None:
     """Hold and resume is latency: the program ends as if nothing had been."""
 
@@ -142,10 +144,12 @@ def test_any_operation_can_be_held_and_resumed(tmp_path: Path, op: str, when: st
         return None
 
     held: list[str] = []
-    tree = run(
-        program, roots=[Root("t", str(tmp_path))], decide=decide,
-        when_held=lambda tree, it: (held.append(it.operation.address.op), tree.gate.resume(it))[1],
-    )  # fmt: skip
+
+    def when_held(tree: Supervised, it: Held) -> None:
+        held.append(it.operation.address.op)
+        tree.gate.resume(it)
+
+    tree = run(program, roots=[Root("t", str(tmp_path))], decide=decide, when_held=when_held)
     assert tree.status == 0
     assert held == [op]
     assert os.listdir(tmp_path) == ["d"]
@@ -153,7 +157,21 @@ def test_any_operation_can_be_held_and_resumed(tmp_path: Path, op: str, when: st
 
 
 @pytest.mark.parametrize(
-    "op", ["open_write", "write", "fsync", "close", "rename", "mkdir", "unlink", "open_read", "read", "stat", "list", "access"]
+    "op",
+    [
+        "open_write",
+        "write",
+        "fsync",
+        "close",
+        "rename",
+        "mkdir",
+        "unlink",
+        "open_read",
+        "read",
+        "stat",
+        "list",
+        "access",
+    ],
 )
 def test_an_injected_error_reaches_the_program(tmp_path: Path, op: str) -> None:
     """Nothing is performed, the observer learns the error, and a failed close has closed."""
@@ -197,12 +215,7 @@ def test_a_failed_close_gives_up_the_descriptor_and_its_lock(tmp_path: Path) -> 
     def program() -> None:
         fd = os.open(tmp_path / "f", os.O_RDWR | os.O_CREAT)
         fcntl.flock(fd, fcntl.LOCK_EX)
-        try:
-            os.close(fd)
-        except OSError as error:
-            assert error.errno == 5
-        else:
-            raise AssertionError("closed well")
+        fails(5, os.close, fd)
         assert not os.path.samestat(os.fstat(fd), os.stat(tmp_path / "f"))
         fcntl.flock(os.open(tmp_path / "f", os.O_RDWR), fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -238,8 +251,6 @@ def test_a_death_while_asked_is_no_error(tmp_path: Path) -> None:
 
     def program() -> None:
         save(tmp_path)
-
-    from tests.engine.gate.driver import launch, serve
 
     tree = launch(program, roots=[Root("t", str(tmp_path))], decide=decide)
     pid.append(tree.pid)

@@ -32,7 +32,11 @@ def test_duplicates_stay_tracked_and_share_the_position(tmp_path: Path) -> None:
 
     def program() -> None:
         first = os.open(tmp_path / "f", os.O_WRONLY | os.O_CREAT)
-        others = [os.dup(first), fcntl.fcntl(first, fcntl.F_DUPFD, 0), fcntl.fcntl(first, fcntl.F_DUPFD_CLOEXEC, LIMIT - 10)]
+        others = [
+            os.dup(first),
+            fcntl.fcntl(first, fcntl.F_DUPFD, 0),
+            fcntl.fcntl(first, fcntl.F_DUPFD_CLOEXEC, LIMIT - 10),
+        ]
         others += [os.dup2(first, LIMIT - 2), os.dup2(first, LIMIT - 1, inheritable=False)]
         assert len({first, *others}) == 6
         assert others[2] >= LIMIT - 10
@@ -66,7 +70,9 @@ def test_shell_redirections_are_traced_on_request(tmp_path: Path) -> None:
     """With low descriptors every write of a script is an operation with its data."""
 
     def program() -> None:
-        script = "echo one > f; echo two >> f; { echo three; echo four; } > g; cat f g > h; exec 5> i; echo five >&5; ls > j"
+        script = (
+            "echo one > f; echo two >> f; { echo three; echo four; } > g; cat f g > h; exec 5> i; echo five >&5; ls > j"
+        )
         subprocess.run(["sh", "-c", script], cwd=tmp_path, check=True)
 
     tree = traced(tmp_path, program, low_descriptors=True)
@@ -251,7 +257,9 @@ def test_locks_go_with_the_file(tmp_path: Path) -> None:
             told = ours.recv(6)
             assert told == expected
             if told != b"locked":
-                fcntl.flock(other, fcntl.LOCK_EX)  # Waits for the release, however late the supervisor hears of a death.
+                fcntl.flock(
+                    other, fcntl.LOCK_EX
+                )  # Waits for the release, however late the supervisor hears of a death.
                 fcntl.flock(other, fcntl.LOCK_UN)
                 ours.send(b"g")
                 seen.append(told)
@@ -286,7 +294,12 @@ def test_nothing_leaks(tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
     for turn in range(50):
         decide = (lambda it: Hold() if it.raw == "t:d" else None) if turn % 2 else None
-        run(program, roots=[Root("t", str(tmp_path))], decide=decide, when_held=lambda tree, held: _kill_both(tree, held.pid))
+        run(
+            program,
+            roots=[Root("t", str(tmp_path))],
+            decide=decide,
+            when_held=lambda tree, held: _kill_both(tree, held.pid),
+        )
     gc.collect()
     assert len(os.listdir("/proc/self/fd")) == before
 

@@ -10,7 +10,7 @@ import pytest
 
 from chaosckpt.engine.gate import Root
 from chaosckpt.engine.gate.install import choose_band, install
-from tests.engine.gate.driver import run
+from tests.engine.gate.driver import fails, run
 
 
 @pytest.mark.parametrize("hard", [256, 1024, 4096, 20000, 1 << 20, resource.RLIM_INFINITY])
@@ -41,14 +41,9 @@ def test_the_band_ends_with_emfile(tmp_path: Path) -> None:
 
     def program() -> None:
         inherited = sum(int(number) >= 128 for number in os.listdir("/proc/self/fd"))
-        opened = 0
-        try:
-            while True:
-                os.open(tmp_path / "f", os.O_WRONLY | os.O_CREAT)
-                opened += 1
-        except OSError as error:
-            assert error.errno == 24, error
-        assert opened == 128 - inherited, opened
+        for _ in range(128 - inherited):
+            os.open(tmp_path / "f", os.O_WRONLY | os.O_CREAT)
+        fails(24, os.open, tmp_path / "f", os.O_WRONLY)
 
     assert run(program, roots=[Root("t", str(tmp_path))], limit=256).status == 0
 
@@ -70,12 +65,7 @@ def test_a_lowered_hard_limit_is_said(tmp_path: Path) -> None:
 
     def program() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-        try:
-            (tmp_path / "f").write_bytes(b"x")
-        except OSError as error:
-            assert error.errno == 24
-        else:
-            raise AssertionError("opened")
+        fails(24, os.open, tmp_path / "f", os.O_WRONLY | os.O_CREAT)
 
     tree = run(program, roots=[Root("t", str(tmp_path))], limit=1024)
     assert tree.status == 0 or os.geteuid() == 0
@@ -86,11 +76,6 @@ def test_one_gate_a_tree() -> None:
     """A second installation in the same tree is refused by the kernel, as an OSError with its number."""
 
     def program() -> None:
-        try:
-            install()
-        except OSError as error:
-            assert error.errno == 16
-        else:
-            raise AssertionError("installed twice")
+        fails(16, install)
 
     assert run(program, roots=[]).status == 0

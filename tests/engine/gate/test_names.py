@@ -7,12 +7,11 @@ import os
 import shutil
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 from chaosckpt.crashstates.replay import replay
 from chaosckpt.engine.gate import Root
-from tests.engine.gate.driver import Supervised, run, snapshot
+from tests.engine.gate.driver import Supervised, fails, run, snapshot
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 AT_FDCWD = -100
@@ -91,8 +90,14 @@ def test_a_tree_is_deleted_through_its_descriptors(tmp_path: Path) -> None:
     for base in ("x", "y"):
         removed = [op for op in tree.ops if op.startswith(("unlink", "rmdir")) and f"t:{base}" in op]
         assert sorted(removed) == sorted(
-            [f"unlink t:{base}/deep/er/file", f"unlink t:{base}/deep/file"]
-            + [f"rmdir t:{base}/deep/er", f"rmdir t:{base}/deep", f"rmdir t:{base}"]
+            f"{op} t:{base}{rest}"
+            for op, rest in (
+                ("unlink", "/deep/er/file"),
+                ("unlink", "/deep/file"),
+                ("rmdir", "/deep/er"),
+                ("rmdir", "/deep"),
+                ("rmdir", ""),
+            )
         )
 
 
@@ -160,12 +165,6 @@ def test_a_failing_program_fails_alike(tmp_path: Path) -> None:
             (lambda: os.truncate(store / "d", 0), 21),
             (lambda: os.truncate(store / "d/f", -1), 22),
         ):
-            try:
-                call()
-            except OSError as error:
-                assert error.errno == number, (error, number)
-            else:
-                raise AssertionError(f"{number} did not happen")
-        assert sys.version_info
+            fails(number, call)
 
     traced(tmp_path, program)

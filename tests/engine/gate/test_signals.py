@@ -140,7 +140,10 @@ def test_a_stopped_program_goes_on(tmp_path: Path) -> None:
         os.kill(tree.pid, signal.SIGCONT)
 
     tree = run(
-        lambda: (tmp_path / "f").write_bytes(b"once"), roots=[Root("t", str(tmp_path))], decide=decide, when_held=when_held
+        lambda: (tmp_path / "f").write_bytes(b"once"),
+        roots=[Root("t", str(tmp_path))],
+        decide=decide,
+        when_held=when_held,
     )
     assert tree.status == 0
     assert (tmp_path / "f").read_bytes() == b"once"

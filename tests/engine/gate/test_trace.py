@@ -38,7 +38,7 @@ relaxed = settings(deadline=None, suppress_health_check=list(HealthCheck), deran
 
 
 @pytest.mark.timeout(120)
-@settings(relaxed, max_examples=150)
+@settings(relaxed, max_examples=100)
 @given(programs(processes=False))
 def test_replay_equals_disk_for_one_process(steps: list[Step]) -> None:
     """One process, any mix of calls: the trace holds all that happened."""
@@ -46,7 +46,7 @@ def test_replay_equals_disk_for_one_process(steps: list[Step]) -> None:
 
 
 @pytest.mark.timeout(120)
-@settings(relaxed, max_examples=100)
+@settings(relaxed, max_examples=60)
 @given(programs(processes=True))
 def test_replay_equals_disk_for_several_processes(steps: list[Step]) -> None:
     """Children that share, close, duplicate and exec with inherited descriptors leave no gap in the trace either."""

@@ -10,7 +10,7 @@ import traceback
 from pathlib import Path
 
 import torch
-import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.state_dict_saver import save as dcp_save
 
 from chaosckpt.crashstates.replay import replay
 from chaosckpt.engine.gate import Root
@@ -29,7 +29,7 @@ def scene(top: Path) -> None:
     disk = top / "disk"
 
     def program() -> None:
-        dcp.save({"weights": torch.arange(1000.0)}, checkpoint_id=disk / "step", no_dist=True)
+        dcp_save({"weights": torch.arange(1000.0)}, checkpoint_id=disk / "step", no_dist=True)
         first = os.open(disk / "f", os.O_RDWR | os.O_CREAT, 0o400)
         os.write(first, b"1")
         if not (pid := os.fork()):

@@ -6,13 +6,16 @@ import os
 import signal
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
-import torch.distributed.checkpoint as dcp
 from safetensors.torch import load_file, save_file
+from torch.distributed.checkpoint.filesystem import FileSystemWriter
+from torch.distributed.checkpoint.state_dict_loader import load as dcp_load
+from torch.distributed.checkpoint.state_dict_saver import save as dcp_save
 
 from chaosckpt.crashstates.replay import replay
 from chaosckpt.engine.gate import Root
@@ -43,12 +46,12 @@ def save_atomically(store: Path) -> None:
 
 
 def save_dcp(store: Path) -> None:
-    dcp.save(state(), checkpoint_id=store / "step", no_dist=True)
+    dcp_save(state(), checkpoint_id=store / "step", no_dist=True)
 
 
 def save_dcp_with_threads(store: Path) -> None:
-    writer = dcp.FileSystemWriter(store / "step", single_file_per_rank=False, thread_count=4)
-    dcp.save(state(), storage_writer=writer, no_dist=True)
+    writer = FileSystemWriter(store / "step", single_file_per_rank=False, thread_count=4)
+    dcp_save(state(), storage_writer=writer, no_dist=True)
 
 
 def save_safetensors(store: Path) -> None:
@@ -67,7 +70,7 @@ WRITERS: list[Callable[[Path], None]] = [
 
 def load_dcp(store: Path) -> dict[str, torch.Tensor]:
     found = {name: torch.zeros_like(tensor) for name, tensor in state().items()}
-    dcp.load(found, checkpoint_id=store / "step", no_dist=True)
+    dcp_load(found, checkpoint_id=store / "step", no_dist=True)
     return found
 
 
@@ -107,7 +110,11 @@ def test_the_replay_of_a_save_is_the_disk(store: Path, save: Callable[[Path], No
 def test_four_writer_threads_have_the_same_addresses_each_time(store: Path) -> None:
     """The threads' order varies from run to run, the addresses do not."""
     first, second = (
-        {it.address for it in saved(store, save_dcp_with_threads).decided if it.address.op in ("write", "open_write", "fsync")}
+        {
+            it.address
+            for it in saved(store, save_dcp_with_threads).decided
+            if it.address.op in ("write", "open_write", "fsync")
+        }
         for _ in range(2)
     )
     assert {it.role for it in first} == {"main", "thread"}
@@ -148,7 +155,9 @@ def test_a_kill_leaves_what_the_trace_says(store: Path, save: Callable[[Path], N
         (save_safetensors, lambda store: load_file(store / "model.safetensors")),
     ],
 )
-def test_a_load_is_seen(store: Path, save: Callable[[Path], None], load: Callable[[Path], dict[str, torch.Tensor]]) -> None:
+def test_a_load_is_seen(
+    store: Path, save: Callable[[Path], None], load: Callable[[Path], dict[str, torch.Tensor]]
+) -> None:
     """Discovery and reads are operations, and what is loaded is what was saved."""
     save(store)
 
@@ -175,14 +184,14 @@ def test_two_ranks_in_one_loop(store: Path) -> None:
         os.environ["GLOO_SOCKET_IFNAME"] = "lo"
         dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=number, world_size=2)
         mine = {f"rank{number}": torch.full((100,), float(number)), "both": torch.ones(10)}
-        dcp.save(mine, checkpoint_id=store / "step")
+        dcp_save(mine, checkpoint_id=store / "step")
         found = {name: torch.zeros_like(tensor) for name, tensor in mine.items()}
-        dcp.load(found, checkpoint_id=store / "step")
+        dcp_load(found, checkpoint_id=store / "step")
         assert all(torch.equal(found[name], mine[name]) for name in mine)
         os._exit(0)
 
     trees = [
-        launch(lambda number=number: rank(number), roots=[Root("t", str(store))], rank=number, after=merged.append)
+        launch(partial(rank, number), roots=[Root("t", str(store))], rank=number, after=merged.append)
         for number in range(2)
     ]
     serve(*trees)
