@@ -33,14 +33,13 @@ def reproduce(
 ) -> None:
     """Replay the folder FINDING, or the trial SEED:INDEX of a scenario. Needs no Ray."""
     options = _options(finding, what, trial, times)
-    from chaosckpt.campaign import (
-        reproduce as campaign,
-    )  # Imported late, so that help and bad input are answered at once.
+    # Imported late, so that help and bad input are answered at once.
+    from chaosckpt.campaign.reproduce import reproduce as replay_all
 
     def watch(replay: Replay) -> None:
         click.echo(replay_line(replay, times), err=True)
 
-    result = replay(options, watch)
+    result = replay_all(options, watch)
     if as_json:
         output.print_json({"reproduced": f"{result.reproduced}/{len(result.replays)}", **output.plain(result)})
     else:
