@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 
-from chaosckpt.campaign.retarget import analogs, replaced, retargeted
+from chaosckpt.campaign.retarget import analogs, places, replaced, retargeted
 from chaosckpt.faults.runmap import RunMap
 from chaosckpt.faults.scene import torn_writes
 from chaosckpt.model.census import Point
@@ -80,7 +80,7 @@ class _Earliest:
         if point.label.step is not None:
             earlier = [
                 j
-                for j in analogs(self.map, point)
+                for j in analogs(self.map, places(self.map)[i])
                 if (step := self.map.points[j].label.step) is not None and step < point.label.step
             ]
             yield from self._first_of([self._alike(j) for j in earlier])
@@ -114,8 +114,12 @@ class _Earliest:
                 low = middle
 
     def _span(self, point: Point, rank: int) -> list[int]:
-        """Operations of a rank in the same save, or in the same recovery."""
-        return [i for i in self.map.of_rank(rank) if self.map.points[i].label.step == point.label.step]
+        """Operations of a rank in the same save, or in the same recovery, that a fault can be aimed at."""
+        return [
+            i
+            for i in self.map.of_rank(rank)
+            if self.map.points[i].label.step == point.label.step and i not in self.map.unsteady
+        ]
 
     def _edges(self, span: Iterable[int]) -> list[int]:
         """The first operation of each name on each file, and the last on it, among those that the fault can strike."""

@@ -3,12 +3,12 @@ another save."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
 
 from chaosckpt.faults.runmap import RunMap
-from chaosckpt.model.census import Point
 from chaosckpt.model.fault import Fault, Trigger
 from chaosckpt.model.finding import file_pattern
 from chaosckpt.model.schedule import AttemptPlan, Schedule
@@ -29,24 +29,26 @@ def with_plan(schedule: Schedule, attempt: int, faults: Sequence[Fault]) -> Sche
     return Schedule(tuple(plans))
 
 
-def alike(point: Point) -> tuple[object, ...]:
-    """What two operations share that are the same place of two saves (or of two recoveries)."""
-    address = point.address
-    return (
-        address.rank,
-        address.role,
-        address.op,
-        address.nth,
-        address.incarnation,
-        file_pattern(address.path),
-        point.label.stage,
-    )
+def places(map_: RunMap) -> dict[int, tuple[object, ...]]:
+    """For each operation what it shares with those in the same place of other saves (or of other recoveries).
+
+    Within its save an operation is told apart by how many of its like came before it: how often its file has been
+    opened since the start of the run (the incarnation) differs from save to save where all of them go to one
+    directory.
+    """
+    before: Counter[tuple[object, ...]] = Counter()
+    found: dict[int, tuple[object, ...]] = {}
+    for i, point in enumerate(map_.points):
+        address = point.address
+        like = (address.rank, address.role, address.op, file_pattern(address.path), point.label.stage)
+        found[i] = (*like, before[point.label.step, like])
+        before[point.label.step, like] += 1
+    return found
 
 
-def analogs(map_: RunMap, point: Point) -> list[int]:
-    """Operations of a run in the same place as `point`, in order: one for each save, or for the recovery."""
-    wanted = alike(point)
-    return [i for i, other in enumerate(map_.points) if alike(other) == wanted]
+def analogs(map_: RunMap, place: tuple[object, ...]) -> list[int]:
+    """Operations of a run in this place, in order: one for each save, or for the recovery."""
+    return [i for i, other in places(map_).items() if other == place]
 
 
 def retargeted(atlas: Atlas, best: Schedule, candidate: Schedule) -> Schedule | None:
@@ -81,10 +83,10 @@ def _moved(fault: Fault, before: Expected, now: Expected) -> Fault | None:
         if old is None:
             # It landed where the census didn't expect it: nothing is known about where it belongs.
             return fault
-        places = analogs(now.map, before.map.points[old])
-        if not places:
+        alike = analogs(now.map, places(before.map)[old])
+        if not alike:
             return None
-        found.append(msgspec.structs.replace(trigger, address=now.map.points[places[0]].address))
+        found.append(msgspec.structs.replace(trigger, address=now.map.points[alike[0]].address))
     return fault.moved(found)
 
 

@@ -154,9 +154,10 @@ class RankProcess:
             if strike.fault == fault:
                 del self._held_reports[sequence]
                 self._answer(b"k")
-        for held in list(self.gate.holds) if self.gate is not None else ():
-            if self._strikes[held.operation.sequence].fault == fault:
-                self.gate.resume(held)
+        if self.gate is not None:
+            for held in list(self.gate.holds):
+                if self._strikes[held.operation.sequence].fault == fault:
+                    self.gate.resume(held)
 
     def _decide(self, operation: Operation) -> Decision:
         self.phase.see(operation)

@@ -1,7 +1,7 @@
 """Rest: whether a set of processes can go no further by itself, told from the kernel's counters, without a timer.
 
 Processes are at rest when, between two looks, every thread sat in a system call that waits, none used CPU time, no socket queue
-held bytes and no TCP byte moved. Threads that poll sockets with a short timeout (gloo's loop wakes every 10 ms) may run in
+held bytes (but for what a peer left behind that has closed) and no TCP byte moved. Threads that poll sockets with a short timeout (gloo's loop wakes every 10 ms) may run in
 between: their only inputs are those sockets. A thread that the gate holds counts as waiting. Timed waits can still end later:
 the harness acts at once when rest is established.
 """
@@ -34,13 +34,15 @@ _SOCK_DIAG_BY_FAMILY = 20
 _NLM_F_REQUEST_DUMP = 0x301
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
 _INET_DIAG_INFO = 2
-_TCP_LISTEN = 10
+_TCP_CLOSE_WAIT, _TCP_LISTEN = 8, 10
 _HEADER = struct.Struct("=IHHII")
 _BYTES_ACKED_OFFSET = 120  # of tcpi_bytes_acked, followed by tcpi_bytes_received, in struct tcp_info
 
-Look = tuple[tuple[tuple[int, int | None], ...], tuple[tuple[int, int, int, int, int], ...]]
-"""What one look saw: (thread, CPU nanoseconds or None for a poller) of every thread, and (inode, queues, byte counters) of
-every socket. Two equal looks, one after the other, are rest."""
+Row = tuple[int, int, int, int, int, int]
+"""(inode, state, receive queue, send queue, bytes acknowledged, bytes received) of a TCP socket."""
+Look = tuple[tuple[tuple[int, int | None], ...], tuple[Row, ...]]
+"""What one look saw: (thread, CPU nanoseconds or None for a poller) of every thread, and every socket. Two equal looks, one after
+the other, are rest."""
 
 
 class SocketCounters:
@@ -49,9 +51,9 @@ class SocketCounters:
     def __init__(self) -> None:
         self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_SOCK_DIAG)
 
-    def of(self, inodes: Set[int]) -> list[tuple[int, int, int, int, int]]:
-        """(inode, receive queue, send queue, bytes acknowledged, bytes received) of these sockets, sorted; listeners left out."""
-        found: list[tuple[int, int, int, int, int]] = []
+    def of(self, inodes: Set[int]) -> list[Row]:
+        """The rows of these sockets, sorted; listeners left out."""
+        found: list[Row] = []
         for family in (socket.AF_INET, socket.AF_INET6):
             body = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 1 << (_INET_DIAG_INFO - 1), 0, 0xFFF)
             header = _HEADER.pack(_HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST_DUMP, 1, 0)
@@ -59,7 +61,7 @@ class SocketCounters:
             found.extend(row for row in self._dump() if row[0] in inodes)
         return sorted(found)
 
-    def _dump(self) -> Iterable[tuple[int, int, int, int, int]]:
+    def _dump(self) -> Iterable[Row]:
         while True:
             reply, offset = self._netlink.recv(1 << 18), 0
             while offset + _HEADER.size <= len(reply):
@@ -75,7 +77,7 @@ class SocketCounters:
         self._netlink.close()
 
 
-def _parse(reply: bytes, offset: int, length: int) -> tuple[int, int, int, int, int] | None:
+def _parse(reply: bytes, offset: int, length: int) -> Row | None:
     """One struct inet_diag_msg with its attributes (linux/inet_diag.h)."""
     message = offset + _HEADER.size
     state = reply[message + 1]
@@ -88,7 +90,7 @@ def _parse(reply: bytes, offset: int, length: int) -> tuple[int, int, int, int, 
         if kind == _INET_DIAG_INFO and size >= 4 + _BYTES_ACKED_OFFSET + 16:
             acknowledged, received = struct.unpack_from("=QQ", reply, attribute + 4 + _BYTES_ACKED_OFFSET)
         attribute += max(4, (size + 3) & ~3)
-    return inode, receive_queue, send_queue, acknowledged, received
+    return inode, state, receive_queue, send_queue, acknowledged, received
 
 
 def sockets_of(pid: int) -> set[int]:
@@ -150,7 +152,8 @@ def look(processes: Iterable[tuple[int, Set[int]]], counters: SocketCounters) ->
     listed = list(processes)
     inodes: set[int] = set().union(*(sockets_of(pid) for pid, _ in listed)) if listed else set()
     sockets = counters.of(inodes) if inodes else []
-    if any(receive or send for _, receive, send, _, _ in sockets):
+    # What a peer that has closed left behind may lie unread for ever (its FIN counts as a byte); nothing more will come.
+    if any((receive and state != _TCP_CLOSE_WAIT) or send for _, state, receive, send, _, _ in sockets):
         return None
     threads: list[tuple[int, int | None]] = []
     for pid, held in listed:

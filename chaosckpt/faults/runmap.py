@@ -134,6 +134,27 @@ class RunMap:
         reach = self.known_reach(i)
         return reach is not None and reach[other] <= self._place[j]
 
+    @cached_property
+    def unsteady(self) -> frozenset[int]:
+        """Operations that come or don't, as the ranks race: no fault is aimed at them, because it would often miss.
+
+        When several ranks make one directory, those that come late are told that it exists and look at it; so how often
+        a rank looks at such a directory, once it has tried to make it, depends on who was first each time.
+        """
+        makers: dict[str, set[int]] = {}
+        for point in self.points:
+            if point.address.op == "mkdir":
+                makers.setdefault(point.address.path, set()).add(point.address.rank)
+        tried: set[tuple[int, str]] = set()
+        found: set[int] = set()
+        for i, point in enumerate(self.points):
+            address = point.address
+            if address.op == "mkdir" and len(makers[address.path]) > 1:
+                tried.add((address.rank, address.path))
+            elif address.op == "stat" and (address.rank, address.path) in tried:
+                found.add(i)
+        return frozenset(found)
+
     def order(self, i: int, j: int) -> int:
         """-1 where `i` is surely before `j`, 1 where `j` is surely before `i`, 0 where their order is open."""
         if self.surely_before(i, j):

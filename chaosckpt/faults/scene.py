@@ -71,7 +71,7 @@ class Scene:
     def candidates(self) -> tuple[int, ...]:
         """Operations at which a fault may strike in this scene, as indices of `map.points`."""
         points = self.map.points
-        found: list[int] = list(range(len(points)))
+        found = [i for i in range(len(points)) if i not in self.map.unsteady]
         if not self.exact:
             # A neighbouring run stands in for the one that isn't known: only its later saves have the same addresses.
             done = self.resumes_from if self.resumes_from is not None else -1

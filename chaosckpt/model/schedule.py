@@ -72,7 +72,9 @@ def decode(raw: bytes | Any, kinds: Iterable[type[Fault]]) -> Schedule:
         else:
             found = msgspec.convert(raw, whole)
     except msgspec.ValidationError as error:
-        raise UsageError(f"this schedule can't be read: {error}; is the plugin installed that offers the fault?") from error
+        raise UsageError(
+            f"this schedule can't be read: {error}; is the plugin installed that offers the fault?"
+        ) from error
     return Schedule(tuple(AttemptPlan(plan.faults) for plan in found.attempts))
 
 

@@ -30,4 +30,3 @@ def root_cause(journal: Journal, verdict: Verdict) -> RootCause:
         file_pattern="" if operation is None else file_pattern(operation.address.path),
         error_type=cause.error_type,
     )
-

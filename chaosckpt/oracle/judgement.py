@@ -33,7 +33,9 @@ def check(scenario: Scenario, journal: Journal, invariants: Sequence[Invariant] 
     violations, judged, broken = _judge(view, invariants)
     if violations:
         first, *others = ranked(violations)
-        return Verdict(outcome="violation", primary=first, others=tuple(others), reason="; ".join(broken), judged=judged)
+        return Verdict(
+            outcome="violation", primary=first, others=tuple(others), reason="; ".join(broken), judged=judged
+        )
     doubts = [*broken, *_doubts(view)]
     if doubts:
         return Verdict(outcome="inconclusive", reason="; ".join(doubts), judged=judged)

@@ -151,7 +151,7 @@ def _row(text: Text, name: str, value: str, style: str = "") -> None:
 
 def replay_line(replay: Replay, times: int) -> str:
     """One line for one replay."""
-    result = "the same violation" if replay.same else replay.outcome
+    result = "the same violation" if replay.same and replay.outcome == "violation" else replay.outcome
     return f"replay {replay.number}/{times}: {result}" + (
         f" ({replay.sentence})" if replay.sentence and not replay.same else ""
     )
@@ -174,5 +174,7 @@ def reproduction_text(result: Reproduction) -> Text:
     if others:
         _row(text, "otherwise", _tally(others))
     style = "bold red" if result.exit_code == 1 else "bold"
-    text.append(f"trial {result.trial}: reproduced {result.reproduced}/{len(result.replays)}", style=style)
+    first = result.replays[0].outcome if result.replays else "violation"
+    what = "" if result.expected or first == "violation" else f", each of them {first}"
+    text.append(f"trial {result.trial}: reproduced {result.reproduced}/{len(result.replays)}{what}", style=style)
     return text

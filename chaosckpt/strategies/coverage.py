@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
+from chaosckpt.faults.runmap import RunMap
 from chaosckpt.model.census import Census
 from chaosckpt.model.operation import Address
 from chaosckpt.model.schedule import Schedule
@@ -19,12 +20,17 @@ class CensusPoint(msgspec.Struct, frozen=True, order=True):
 
 
 def all_points(census: Census) -> frozenset[CensusPoint]:
-    """Every operation of the main run, and of each recovery in the main topology."""
-    main = census.main
-    found = {CensusPoint(point.address) for point in main.points}
+    """Every operation of the main run, and of each recovery in the main topology, that a fault can be aimed at."""
+    found: set[CensusPoint] = set()
     for run in census.runs:
-        if run.topology == main.topology and run.resumed_from is not None:
-            found |= {CensusPoint(point.address, True) for point in run.points if point.label.step is None}
+        if run.topology != census.main.topology:
+            continue
+        resumed, unsteady = run.resumed_from is not None, RunMap(run).unsteady
+        found |= {
+            CensusPoint(point.address, resumed)
+            for i, point in enumerate(run.points)
+            if i not in unsteady and (not resumed or point.label.step is None)
+        }
     return frozenset(found)
 
 

@@ -87,3 +87,11 @@ def test_reproduction_says_how_often_and_what_differs():
         assert part in text
     assert replay_line(replays[0], 2) == "replay 1/2: the same violation"
     assert replay_line(replays[1], 2) == "replay 2/2: pass"
+
+
+def test_a_trial_by_name_may_pass():
+    """A trial that passes each time is reproduced too, and isn't called a violation."""
+    replay = Replay(number=1, outcome="pass", same=True)
+    text = reproduction_text(Reproduction(trial="1:3", faults=("a kill",), replays=(replay,))).plain
+    assert text.endswith("reproduced 1/1, each of them pass")
+    assert replay_line(replay, 1) == "replay 1/1: pass"

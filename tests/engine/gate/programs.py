@@ -94,6 +94,7 @@ start = st.tuples(st.just(("mkdir", ("d", "plain"), 0o755)), *map(_opened, range
 
 
 def programs(*, processes: bool) -> st.SearchStrategy[list[Step]]:
+    """Programs of one process, or of one with children."""
     steps = st.lists(single, min_size=1, max_size=25)
     if not processes:
         return st.tuples(start, steps).map(lambda drawn: drawn[0] + drawn[1])
@@ -110,10 +111,15 @@ class Interpreter:
         self.files: dict[int, int] = {}
         self.children: list[int] = []
 
-    def run(self, steps: list[Step]) -> None:
+    def run(self, steps: list[Step]) -> list[str]:
+        """What each step came to: a result, or an error number."""
+        outcomes = []
         for name, *arguments in steps:
-            with contextlib.suppress(OSError, KeyError, ValueError, RecursionError):
-                getattr(self, name)(*arguments)
+            try:
+                outcomes.append(f"{name} {getattr(self, name)(*arguments)}")
+            except (OSError, KeyError, ValueError, RecursionError) as error:
+                outcomes.append(f"{name} {type(error).__name__} {getattr(error, 'errno', None)}")
+        return outcomes
 
     def finish(self) -> None:
         for child in self.children:
@@ -168,12 +174,12 @@ class Interpreter:
     def tmpfile(self, slot: int, directory: str) -> None:
         self._put(slot, os.open(f"{self.root}/{directory}", os.O_TMPFILE | os.O_RDWR, 0o640))
 
-    def name_tmpfile(self, slot: int, path: tuple[str, str]) -> None:
+    def name_tmpfile(self, slot: int, path: tuple[str, str]) -> int:
         if not os.readlink(f"/proc/self/fd/{self.files[slot]}").startswith(self.root):
-            return  # Moved out, and not to come back: its replay has ended there.
+            return -1  # Moved out, and not to come back: its replay has ended there.
         with self.at(path) as (name, directory):
             source = b"/proc/self/fd/%d" % self.files[slot]
-            LIBC.linkat(-100, source, -100 if directory is None else directory, os.fsencode(name), 0x400)
+            return LIBC.linkat(-100, source, -100 if directory is None else directory, os.fsencode(name), 0x400)
 
     def close(self, slot: int) -> None:
         os.close(self.files.pop(slot))
@@ -185,23 +191,23 @@ class Interpreter:
         os.closerange(low, high + 1)
         self.files = {slot: number for slot, number in self.files.items() if not low <= number <= high}
 
-    def write(self, slot: int, data: tuple[int, int]) -> None:
-        os.write(self.files[slot], _bytes(data))
+    def write(self, slot: int, data: tuple[int, int]) -> int:
+        return os.write(self.files[slot], _bytes(data))
 
-    def writev(self, slot: int, data: list[tuple[int, int]]) -> None:
-        os.writev(self.files[slot], [_bytes(piece) for piece in data])
+    def writev(self, slot: int, data: list[tuple[int, int]]) -> int:
+        return os.writev(self.files[slot], [_bytes(piece) for piece in data])
 
-    def pwrite(self, slot: int, data: tuple[int, int], offset: int) -> None:
-        os.pwrite(self.files[slot], _bytes(data), offset)
+    def pwrite(self, slot: int, data: tuple[int, int], offset: int) -> int:
+        return os.pwrite(self.files[slot], _bytes(data), offset)
 
-    def pwritev(self, slot: int, data: list[tuple[int, int]], offset: int) -> None:
-        os.pwritev(self.files[slot], [_bytes(piece) for piece in data], offset)
+    def pwritev(self, slot: int, data: list[tuple[int, int]], offset: int) -> int:
+        return os.pwritev(self.files[slot], [_bytes(piece) for piece in data], offset)
 
-    def append(self, slot: int, data: tuple[int, int]) -> None:
-        os.pwritev(self.files[slot], [_bytes(data)], 0, 0x10)
+    def append(self, slot: int, data: tuple[int, int]) -> int:
+        return os.pwritev(self.files[slot], [_bytes(data)], 0, 0x10)
 
-    def seek(self, slot: int, offset: int) -> None:
-        os.lseek(self.files[slot], offset, os.SEEK_SET)
+    def seek(self, slot: int, offset: int) -> int:
+        return os.lseek(self.files[slot], offset, os.SEEK_SET)
 
     def ftruncate(self, slot: int, length: int) -> None:
         os.ftruncate(self.files[slot], length)
@@ -211,8 +217,8 @@ class Interpreter:
             if directory is None:
                 os.truncate(name, length)
 
-    def fallocate(self, slot: int, mode: int, offset: int, length: int) -> None:
-        LIBC.fallocate(self.files[slot], mode, ctypes.c_long(offset), ctypes.c_long(length))
+    def fallocate(self, slot: int, mode: int, offset: int, length: int) -> int:
+        return LIBC.fallocate(self.files[slot], mode, ctypes.c_long(offset), ctypes.c_long(length))
 
     def fchmod(self, slot: int, mode: int) -> None:
         os.fchmod(self.files[slot], mode)
@@ -246,11 +252,11 @@ class Interpreter:
 
         self._put(to, fcntl.fcntl(self.files[slot], fcntl.F_DUPFD_CLOEXEC, minimum))
 
-    def sendfile(self, out: int, source: int, offset: int, count: int) -> None:
-        os.sendfile(self.files[out], self.files[source], offset if offset % 2 else None, count)
+    def sendfile(self, out: int, source: int, offset: int, count: int) -> int:
+        return os.sendfile(self.files[out], self.files[source], offset if offset % 2 else None, count)
 
-    def copy_range(self, source: int, out: int, count: int, first: int | None, second: int | None) -> None:
-        os.copy_file_range(self.files[source], self.files[out], count, first, second)
+    def copy_range(self, source: int, out: int, count: int, first: int | None, second: int | None) -> int:
+        return os.copy_file_range(self.files[source], self.files[out], count, first, second)
 
     def splice(self, out: int, data: tuple[int, int]) -> None:
         reader, writer = os.pipe()
@@ -268,16 +274,16 @@ class Interpreter:
         with self.at(source) as (one, first), self.at(to) as (other, second):
             os.rename(one, other, src_dir_fd=first, dst_dir_fd=second)
 
-    def exchange(self, source: tuple[str, str], to: tuple[str, str]) -> None:
-        self._renameat2(source, to, 2)
+    def exchange(self, source: tuple[str, str], to: tuple[str, str]) -> int:
+        return self._renameat2(source, to, 2)
 
-    def noreplace(self, source: tuple[str, str], to: tuple[str, str]) -> None:
-        self._renameat2(source, to, 1)
+    def noreplace(self, source: tuple[str, str], to: tuple[str, str]) -> int:
+        return self._renameat2(source, to, 1)
 
-    def _renameat2(self, source: tuple[str, str], to: tuple[str, str], flags: int) -> None:
+    def _renameat2(self, source: tuple[str, str], to: tuple[str, str], flags: int) -> int:
         with self.at(source) as (one, first), self.at(to) as (other, second):
             numbers = [-100 if number is None else number for number in (first, second)]
-            LIBC.renameat2(numbers[0], os.fsencode(one), numbers[1], os.fsencode(other), flags)
+            return LIBC.renameat2(numbers[0], os.fsencode(one), numbers[1], os.fsencode(other), flags)
 
     def link(self, source: tuple[str, str], to: tuple[str, str]) -> None:
         with self.at(source) as (one, first), self.at(to) as (other, second):
@@ -337,14 +343,16 @@ def _bytes(data: tuple[int, int]) -> bytes:
     )
 
 
-def program(steps: list[Step], root: str, outside: str, band: Callable[[], int]) -> Callable[[], None]:
-    """What the child runs."""
+def program(steps: list[Step], root: str, outside: str, band: int) -> Callable[[], None]:
+    """What the child runs; the outcomes of its steps are left in `outside`."""
 
     def body() -> None:
         os.umask(0o22)
         os.chdir(root)
-        interpreter = Interpreter(root, outside, band())
-        interpreter.run(steps)
+        interpreter = Interpreter(root, outside, band)
+        outcomes = interpreter.run(steps)
         interpreter.finish()
+        with open(f"{outside}/outcomes", "w", encoding="utf-8") as file:
+            file.write("\n".join(outcomes))
 
     return body
