@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 
 from chaosckpt.model.guarantee import Guarantee
-from chaosckpt.targets.api import CheckpointError, Chosen, Done, Intent, Nothing, Pending, Target
+from chaosckpt.targets.api import Chosen, Done, Intent, Nothing, Pending, Target
 from chaosckpt.targets.torch_save_atomic import load_file, own_file
 from chaosckpt.workload.state import TrainState
 
@@ -57,8 +57,7 @@ class TorchSave(Target):
             attempt, step, _, world_size = value["own"]["stamp"].tolist()
         except FileNotFoundError:
             return None, "nothing"
-        except OSError as error:
-            raise CheckpointError(f"{path} can't be read: {error}") from error
-        except (RuntimeError, EOFError, LookupError, ValueError, pickle.UnpicklingError):
-            return None, "a torn file"
+        # All that torch.load says of a file cut short, by the place of the cut; OSError may be the storage's word as well.
+        except (OSError, RuntimeError, EOFError, LookupError, ValueError, pickle.UnpicklingError) as error:
+            return None, f"a torn file ({type(error).__name__})"
         return value, f"step {step} of attempt {attempt} by {world_size} ranks"
