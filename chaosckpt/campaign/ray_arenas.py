@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
@@ -72,6 +72,7 @@ class RayArenas:
         self._spares: list[Future[RayNode]] = []
         self._placements: dict[int, Placement] = {}
         self._lock = threading.Lock()
+        self._closed = False
         shared = None if directory is None else str(directory)
         self._directories = [storage.make_below(shared) for _ in range(count)]
         threads = 2 * count * (self._size + 1) + self._spares_wanted
@@ -87,10 +88,9 @@ class RayArenas:
 
     def arena(self, number: int) -> RayArena:
         """Arena `number`, from 0, once it is up. Raises UsageError or HarnessError where it can't be."""
-        try:
-            return self._arenas[number].result()
-        except CancelledError as error:
-            raise HarnessError("the arenas are closed") from error
+        if self._closed:
+            raise HarnessError("the arenas are closed")
+        return self._arenas[number].result()
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -106,6 +106,7 @@ class RayArenas:
 
     def close(self) -> None:
         """End every node and remove all storage. Boots that are under way are given up."""
+        self._closed = True
         self._boot.give_up()
         self._executor.shutdown(wait=True, cancel_futures=True)
         nodes = [node for arena in _results(self._arenas) for node in arena.actors]

@@ -13,7 +13,7 @@ import tenacity
 from chaosckpt.campaign.ray_cluster import Cluster, imported_ray
 from chaosckpt.campaign.ray_nodes import RayNode, start
 from chaosckpt.engine.messages import NodeSettings
-from chaosckpt.errors import HarnessError
+from chaosckpt.errors import HarnessError, UsageError
 
 _STARTS = 3
 
@@ -28,6 +28,7 @@ class Boot:
         self._lock = threading.Lock()
         self._rehearsed = threading.Event()
         self._somebody_rehearses = False
+        self._refusal: UsageError | None = None
         self._starting: set[Any] = set()
         self._closed = False
 
@@ -43,6 +44,9 @@ class Boot:
             node = self._try(options, lambda: self._settings_for(first))
             if first:
                 self._settings = msgspec.structs.replace(self._settings, modules=node.modules)
+        except UsageError as error:
+            self._refusal = error
+            raise
         finally:
             if first:
                 self._rehearsed.set()
@@ -68,6 +72,8 @@ class Boot:
     def _settings_for(self, first: bool) -> NodeSettings:
         if not first:
             self._rehearsed.wait()
+        if self._refusal is not None:
+            raise UsageError(str(self._refusal))  # what one node refuses, all refuse
         return self._settings
 
     def _try(self, options: dict[str, Any], settings: Callable[[], NodeSettings]) -> RayNode:

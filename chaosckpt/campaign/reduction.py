@@ -6,10 +6,11 @@ simplest schedule that it has reached.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 from chaosckpt.campaign.earliest import Step, moved_earlier
-from chaosckpt.campaign.retarget import replaced, retargeted
+from chaosckpt.campaign.retarget import replaced, retargeted, without_attempt
 from chaosckpt.faults.cut import Cut
 from chaosckpt.model.fault import Fault
 from chaosckpt.model.schedule import AttemptPlan, Schedule
@@ -22,7 +23,8 @@ def attempts_dropped(atlas: Atlas, best: Schedule) -> Step:
         found = yield usable(atlas, best, (Schedule((plan,)) for plan in best.attempts))
         best = found or best
     while len(best.attempts) > 1:
-        without = (Schedule((*best.attempts[:i], *best.attempts[i + 1 :])) for i in reversed(range(len(best.attempts))))
+        numbers = reversed(range(len(best.attempts)))
+        without = itertools.chain.from_iterable(without_attempt(atlas, best, number) for number in numbers)
         found = yield usable(atlas, best, without)
         if found is None:
             return best

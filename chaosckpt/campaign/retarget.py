@@ -73,6 +73,38 @@ def retargeted(atlas: Atlas, best: Schedule, candidate: Schedule) -> Schedule | 
     return current
 
 
+def without_attempt(atlas: Atlas, best: Schedule, dropped: int) -> list[Schedule]:
+    """`best` without one attempt: with the later faults where they are, and with them in the same places of the same
+    saves.
+
+    The two differ where another run gives one operation another address, as for a directory that every save goes to.
+    """
+    kept = [number for number in range(len(best.attempts)) if number != dropped]
+    plain = Schedule(tuple(best.attempts[number] for number in kept))
+    before, now = atlas.attempts(best), atlas.attempts(plain)
+    plans: list[AttemptPlan] = []
+    for number, course in zip(kept, now, strict=False):
+        faults = best.attempts[number].faults
+        plans.append(AttemptPlan(tuple(_same_place(fault, before[number].map, course.map) for fault in faults)))
+    return [plain, Schedule(tuple(plans))]
+
+
+def _same_place(fault: Fault, before: RunMap, now: RunMap) -> Fault:
+    """The fault at the same place of the same save of another run; unchanged where one of its triggers has none
+    there."""
+    here = places(now)
+    found: list[Trigger] = []
+    for trigger in fault.strikes():
+        i = before.index(trigger.address)
+        step = None if i is None else before.points[i].label.step
+        place = None if i is None else places(before)[i]
+        alike = [j for j, other in here.items() if other == place and now.points[j].label.step == step]
+        if not alike:
+            return fault
+        found.append(msgspec.structs.replace(trigger, address=now.points[alike[0]].address))
+    return fault.moved(found) if found else fault
+
+
 def _moved(fault: Fault, before: Expected, now: Expected) -> Fault | None:
     strikes = fault.strikes()
     if not strikes or all(now.map.index(trigger.address) is not None for trigger in strikes):

@@ -158,10 +158,16 @@ class AttemptRun:
 
     def _landed(self, fault: int, evidence: str, operation: Operation | None, label: str) -> None:
         self.landed.add(fault)
-        kind = self._faults[fault].kind
+        struck = self._faults[fault]
         self._record(
             j.FaultLanded(
-                attempt=self._attempt, fault=fault, kind=kind, evidence=evidence, operation=operation, label=label
+                attempt=self._attempt,
+                fault=fault,
+                kind=struck.kind,
+                evidence=evidence,
+                operation=operation,
+                label=label,
+                needs=tuple(sorted(struck.needs)),
             )
         )
 

@@ -97,7 +97,7 @@ class _Probe:
     def __init__(self, prober: Prober, topology: Topology, trace: Sequence[Operation]) -> None:
         self._prober = prober
         self._topology = topology
-        self._trace = trace
+        self._trace = [_of_node(operation, topology) for operation in trace]
 
     def chooses(self, step: int, place: int) -> bool:
         """Whether recovery, run on the storage as it was after the operation at this place of the trace, chooses `step`."""
@@ -114,7 +114,22 @@ class _Probe:
         return chosen == {step}
 
     def _roots(self) -> dict[str, Path]:
-        return {tier: Path(path) for tier, path in self._prober.arena.tiers(0).items()}
+        tiers = self._prober.arena.tiers
+        return {
+            f"{tier}@{node}": Path(path) for node in range(len(self._topology.ranks)) for tier, path in tiers(node).items()
+        }
+
+
+def _of_node(operation: Operation, topology: Topology) -> Operation:
+    """The operation with the tiers named after its rank's node, since each node has a `local` of its own."""
+    node = topology.node_of(operation.address.rank)
+
+    def placed(path: str) -> str:
+        tier, colon, relative = path.partition(":")
+        return f"{tier}@{node}:{relative}" if colon and not path.startswith("/") else path
+
+    destination = None if operation.destination is None else placed(operation.destination)
+    return msgspec.structs.replace(operation, raw=placed(operation.raw), destination=destination)
 
 
 def with_stages(run: GoldenRun) -> GoldenRun:

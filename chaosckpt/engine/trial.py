@@ -114,4 +114,6 @@ def _prepare(run: AttemptRun, faults: tuple[Fault, ...], attempt: int, current: 
         current = changed
         if evidence is not None:
             run.landed.add(index)
-            record(j.FaultLanded(attempt=attempt, fault=index, kind=fault.kind, evidence=evidence))
+            needs = tuple(sorted(fault.needs))
+            landed = j.FaultLanded(attempt=attempt, fault=index, kind=fault.kind, evidence=evidence, needs=needs)
+            record(landed)

@@ -13,7 +13,7 @@ DRIVER = """
 import pathlib, subprocess, sys
 from chaosckpt.campaign.ray_janitor import SESSION, Janitor
 janitor = Janitor(sys.argv[1], pathlib.Path(sys.argv[2]))
-subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], env={SESSION: sys.argv[1]}, start_new_session=True)
+subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], env={SESSION: sys.argv[1]}, stdout=subprocess.DEVNULL)
 print("ready", flush=True)
 if input() == "end":
     janitor.dismiss()

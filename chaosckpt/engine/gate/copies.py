@@ -97,8 +97,9 @@ def _from_file(
     length = max(0, min(wanted, size - first)) if size else wanted  # Files of /proc say 0 and hold more.
     if first < 0 or (position is not None and position < 0):
         return -errno.EINVAL
-    _refuse_overlap(own, first, target, position, length)
     os.pread(own, 0, first)  # EBADF for a file not open for reading, before anything is decided.
+    if call.number == k.NUMBERS["copy_file_range"]:
+        _refuse_overlap(own, first, target, position, length)
     sink = Sink(target, position)
     operation = tree.operation(call, "write", target.raw, held=target, offset=sink.offset(0), length=length)
     done = yield from transfer(tree, operation, FromFile(own, first), sink, lambda: size > 0)
