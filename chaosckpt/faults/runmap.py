@@ -6,28 +6,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from chaosckpt.model.census import GoldenRun, Point
+from chaosckpt.model.census import GoldenRun, Point, unsteady
 from chaosckpt.model.fault import Trigger
 from chaosckpt.model.operation import Address
 from chaosckpt.model.topology import Topology
 
 
 class RunMap:
-    """Indexes over one golden run. Operations are named by their index in `run.points`.
+    """Indexes over one golden run. Operations are named by their index in `points`, which stand in an order of their own:
+    nothing here depends on how fast the ranks happened to be when the run was recorded.
 
     `main`, the run of the same topology from the start, lends its commit points and its reach to a run that has none of
     its own: the same operations commit the same steps, and wait for the same peers.
     """
 
     def __init__(self, run: GoldenRun, main: GoldenRun | None = None) -> None:
-        self.run = run
-        self._lender = RunMap(main) if main is not None and main.reach else None
-        self.points: tuple[Point, ...] = run.points
-        self._main = main
+        self.run = run.ordered()
+        self._lender = None if main is None else RunMap(main)
+        self.points: tuple[Point, ...] = self.run.points
         self._index: dict[Address, int] = {}
         self._place: list[int] = []
         self._of_rank: list[list[int]] = [[] for _ in range(run.topology.world_size)]
-        for i, point in enumerate(run.points):
+        for i, point in enumerate(self.points):
             self._index.setdefault(point.address, i)
             own = self._of_rank[point.address.rank]
             self._place.append(len(own))
@@ -58,7 +58,7 @@ class RunMap:
         """Operations that each rank has performed once operation `i` is held before it happens and all are at rest.
 
         Peers learn of a rank's progress by what it sends, not by its operations: held after `i` or in the midst of it,
-        they get equally far. Where that isn't known, this is the count in the recorded order, one of many.
+        they get equally far. Where that isn't known, this is the count in the order of `points`, one of many.
         """
         known = self.known_reach(i)
         if known is not None:
@@ -136,24 +136,8 @@ class RunMap:
 
     @cached_property
     def unsteady(self) -> frozenset[int]:
-        """Operations that come or don't, as the ranks race: no fault is aimed at them, because it would often miss.
-
-        When several ranks make one directory, those that come late are told that it exists and look at it; so how often
-        a rank looks at such a directory, once it has tried to make it, depends on who was first each time.
-        """
-        makers: dict[str, set[int]] = {}
-        for point in self.points:
-            if point.address.op == "mkdir":
-                makers.setdefault(point.address.path, set()).add(point.address.rank)
-        tried: set[tuple[int, str]] = set()
-        found: set[int] = set()
-        for i, point in enumerate(self.points):
-            address = point.address
-            if address.op == "mkdir" and len(makers[address.path]) > 1:
-                tried.add((address.rank, address.path))
-            elif address.op == "stat" and (address.rank, address.path) in tried:
-                found.add(i)
-        return frozenset(found)
+        """Operations that come or don't, as the ranks race: no fault is aimed at them, because it would often miss."""
+        return unsteady(self.points)
 
     def order(self, i: int, j: int) -> int:
         """-1 where `i` is surely before `j`, 1 where `j` is surely before `i`, 0 where their order is open."""
@@ -166,9 +150,9 @@ class RunMap:
         """The committing operation of every saved step: as measured, else as in the main run, else the last of its
         save."""
         found = dict(self.run.commits)
-        if not found and self._main is not None:
-            for step, i in self._main.commits.items():
-                here = self._index.get(self._main.points[i].address) if i < len(self._main.points) else None
+        if not found and self._lender is not None:
+            for step, i in self._lender.run.commits.items():
+                here = self._index.get(self._lender.points[i].address)
                 if here is not None:
                     found[step] = here
         if not found:

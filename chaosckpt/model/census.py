@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -53,6 +54,27 @@ class GoldenRun(msgspec.Struct, frozen=True, kw_only=True):
     duration_seconds: float = 0.0
     """Measured; deadlines scale from it. No outcome does."""
 
+    def ordered(self) -> GoldenRun:
+        """The same run with its points in an order that doesn't depend on how fast each rank happened to be.
+
+        The order within a rank stays. Between ranks it is save by save, in each the committing rank (else rank 0) last.
+        """
+        committers = {step: self.points[i].address.rank for step, i in self.commits.items()}
+        group: dict[int, int] = {}
+        keys: list[tuple[int, bool, int, int]] = []
+        for i, point in enumerate(self.points):
+            rank, step = point.address.rank, point.label.step
+            group[rank] = now = max(group.get(rank, -1), -1 if step is None else step)
+            keys.append((now, rank == committers.get(now, 0), -rank, i))
+        order = [key[3] for key in sorted(keys)]
+        place = {old: new for new, old in enumerate(order)}
+        return msgspec.structs.replace(
+            self,
+            points=tuple(self.points[i] for i in order),
+            reach=tuple(self.reach[i] for i in order) if len(self.reach) == len(order) else (),
+            commits={step: place[i] for step, i in sorted(self.commits.items()) if i in place},
+        )
+
     def of_rank(self, rank: int) -> tuple[Point, ...]:
         return tuple(point for point in self.points if point.address.rank == rank)
 
@@ -77,10 +99,38 @@ class Census(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits over every address and label; times and versions stay out."""
+        """16 hexadecimal digits over every address and label, and over the commit points; times and versions stay out.
+
+        So do the order between ranks and the operations that come or don't as ranks race: two censuses of one job are equal.
+        """
         state = hashlib.blake2b(digest_size=8)
         for run in self.runs:
             state.update(f"{run.topology}/{run.resumed_from}\n".encode())
-            for line in sorted(f"{p.address}|{p.label}|{p.length}" for p in run.points):
+            skipped = unsteady(run.points)
+            steady = (point for i, point in enumerate(run.points) if i not in skipped)
+            lines = sorted(f"{p.address}|{p.label}|{p.length}" for p in steady)
+            lines += [f"{step} is committed by {run.points[i].address}" for step, i in sorted(run.commits.items())]
+            for line in lines:
                 state.update(line.encode() + b"\n")
         return state.hexdigest()
+
+
+def unsteady(points: Sequence[Point]) -> frozenset[int]:
+    """Indices of the operations that come or don't, depending on which rank was faster.
+
+    When several ranks make one directory, those that come late are told that it exists and look at it; so how often a rank
+    looks at such a directory, once it has tried to make it, depends on who was first each time.
+    """
+    makers: dict[str, set[int]] = {}
+    for point in points:
+        if point.address.op == "mkdir":
+            makers.setdefault(point.address.path, set()).add(point.address.rank)
+    tried: set[tuple[int, str]] = set()
+    found: set[int] = set()
+    for i, point in enumerate(points):
+        address = point.address
+        if address.op == "mkdir" and len(makers[address.path]) > 1:
+            tried.add((address.rank, address.path))
+        elif address.op == "stat" and (address.rank, address.path) in tried:
+            found.add(i)
+    return frozenset(found)

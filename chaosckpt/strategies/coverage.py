@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
-from chaosckpt.faults.runmap import RunMap
-from chaosckpt.model.census import Census
+from chaosckpt.model.census import Census, unsteady
 from chaosckpt.model.operation import Address
 from chaosckpt.model.schedule import Schedule
 from chaosckpt.strategies.forecast import Atlas
@@ -25,11 +24,11 @@ def all_points(census: Census) -> frozenset[CensusPoint]:
     for run in census.runs:
         if run.topology != census.main.topology:
             continue
-        resumed, unsteady = run.resumed_from is not None, RunMap(run).unsteady
+        resumed, skipped = run.resumed_from is not None, unsteady(run.points)
         found |= {
             CensusPoint(point.address, resumed)
             for i, point in enumerate(run.points)
-            if i not in unsteady and (not resumed or point.label.step is None)
+            if i not in skipped and (not resumed or point.label.step is None)
         }
     return frozenset(found)
 

@@ -151,8 +151,11 @@ class Walk:
             self.perform(self._random.choice(ready))
 
 
-def golden(topology: Topology, resumed_from: int | None, *, ladder: bool = True, **options) -> GoldenRun:
-    whole = Walk(programs(topology, resumed_from, **options))
+def golden(
+    topology: Topology, resumed_from: int | None, *, ladder: bool = True, speed: int = 0, **options
+) -> GoldenRun:
+    """`speed` decides in which order the ranks' operations happen to be recorded."""
+    whole = Walk(programs(topology, resumed_from, **options), speed)
     whole.go_on({})
     points = tuple(whole.order)
     seen: Counter = Counter()

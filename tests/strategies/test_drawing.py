@@ -54,6 +54,14 @@ def test_drawing_forgets_what_it_drew_before(census, scenario, drawn):
     assert all(drawn[index] == schedule for index, schedule in again.items())
 
 
+def test_a_census_taken_again_draws_the_same(scenario, census, drawn):
+    """How fast each rank happened to be in the golden runs decides nothing: the fingerprint is equal, and so is each trial."""
+    again = dcp_model.census(speed=7)
+    assert again.main.points != census.main.points
+    assert again.fingerprint == census.fingerprint
+    assert [draw(1, index, scenario, again, KINDS) for index in range(TRIALS)] == drawn
+
+
 def test_another_seed_gives_other_schedules(census, scenario, drawn):
     """Seeds differ in both kinds of trial."""
     other = [draw(2, index, scenario, census, KINDS) for index in range(1, 21)]
