@@ -1,7 +1,7 @@
 """Nodes as Ray actors: the actor owns a node process, and that process talks to the trial runner over one TCP connection.
 
 Ray decides where a node lives, keeps it, and ends it. What a trial says to its nodes would cost a millisecond a call through
-Ray; over the connection it costs a twentieth of that, and what a node tells arrives in the order in which it was told. The node
+Ray; over the connection it costs a twentieth of that, or less, and what a node tells arrives in the order in which it was told. The node
 process dies with its actor (the kernel's parent-death signal), with the driver (the connection ends), and with its machine.
 """
 
@@ -227,7 +227,8 @@ def start(
             track(actor)
             birth = ray.get(actor.birth.remote(), timeout=ACTOR_SECONDS)
             _compare(birth)
-            return RayNode(actor, Channel(_accept(listener, token)), settings(), birth)
+            wanted = settings()
+            return RayNode(actor, Channel(_accept(listener, token)), wanted, birth)
         except (ray.exceptions.RayError, OSError) as error:
             ray.kill(actor)
             if "No module named 'chaosckpt'" in str(error):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -55,30 +56,22 @@ def test_a_killed_actor_is_harness_trouble(pool) -> None:
 
 
 def test_an_injected_node_loss_moves_to_the_spare(pool) -> None:
-    """The lost node's processes are gone, the spare takes its place, and the trial goes on as it should."""
+    """The lost node's processes are gone; the spare has its storage at the same path, without its content; the trial goes on."""
     arena = pool.arena(0)
-    lost = arena.actors[1]
-    journal = trial(arena, NODE_LOSS)
+    lost, local = arena.actors[1], arena.tiers(1)["local"]
+
+    def store(event: j.AnyEvent) -> None:
+        if isinstance(event, j.SaveStarted) and event.attempt == 0:
+            Path(local, "of the lost node").write_text("x")
+
+    journal = trial(arena, NODE_LOSS, store)
     assert story(journal) == expected("node-loss")
-    assert [(event.tier, event.node) for event in journal.events if isinstance(event, j.StorageDestroyed)] == [
-        ("local", 1)
-    ]
+    destroyed = [event for event in journal.events if isinstance(event, j.StorageDestroyed)]
+    assert [(event.tier, event.node, event.files) for event in destroyed] == [("local", 1, 1)]
     assert arena.nodes[1] is not lost
     assert not lives(lost.birth.pid)
-
-
-def test_a_spare_has_the_lost_path_without_its_content(pool) -> None:
-    """Node-local storage lies at the same path on the spare, and is empty there."""
-    arena = pool.arena(0)
-    arena.reset()
-    before = arena.tiers(1)["local"]
-    with open(f"{before}/of the lost node", "w") as stream:
-        stream.write("x")
-    arena.lose(1)
-    assert not os.path.exists(before)
-    arena.heal()
-    assert arena.tiers(1)["local"] == before
-    assert os.listdir(before) == []
+    assert arena.tiers(1)["local"] == local
+    assert os.listdir(local) == []
 
 
 def test_refused_settings_are_the_users_mistake(cluster) -> None:

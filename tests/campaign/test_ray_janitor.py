@@ -29,7 +29,8 @@ def test_only_what_carries_the_token_is_killed(tmp_path) -> None:
     assert carrying("mine-1") == [mine.pid]
     clear_away("mine-1", marked)
     clear_away("mine-1", plain)
-    assert mine.wait() == -9
+    mine.communicate()
+    assert mine.returncode == -9
     assert other.poll() is None
     assert (marked.exists(), plain.exists()) == (False, True)
     other.communicate(b"\n")
