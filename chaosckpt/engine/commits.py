@@ -116,7 +116,9 @@ class _Probe:
     def _roots(self) -> dict[str, Path]:
         tiers = self._prober.arena.tiers
         return {
-            f"{tier}@{node}": Path(path) for node in range(len(self._topology.ranks)) for tier, path in tiers(node).items()
+            f"{tier}@{node}": Path(path)
+            for node in range(len(self._topology.ranks))
+            for tier, path in tiers(node).items()
         }
 
 

@@ -69,15 +69,20 @@ def _copied(
         yield from tree.perform(operation, lambda: length)
     if target is None:
         return CONTINUE
-    if target.status() & os.O_APPEND:
-        return -(errno.EBADF if call.number == k.NUMBERS["copy_file_range"] else errno.EINVAL)
     position = None if sink_offset is None else _offset_argument(tree, call, sink_offset)
     own = os.dup(origin.descriptor) if origin is not None else pidfd_getfd(call.process.pidfd, call.descriptor(source))
     try:
-        if stat.S_ISREG(os.fstat(own).st_mode):
+        kind = os.fstat(own).st_mode
+        if stat.S_ISREG(kind):
+            os.pread(own, 0, 0)  # EBADF for a file not open for reading, before anything is decided.
+        if target.status() & os.O_APPEND:
+            return -(errno.EBADF if call.number == k.NUMBERS["copy_file_range"] else errno.EINVAL)
+        if stat.S_ISREG(kind):
             done = yield from _from_file(tree, call, own, start, target, position, wanted)
-        else:
+        elif stat.S_ISFIFO(kind):
             done = yield from _from_pipe(tree, call, own, target, position, wanted)
+        else:
+            return -errno.EINVAL  # Callers fall back to read and write.
     finally:
         os.close(own)
     if isinstance(done, Continue):
@@ -97,7 +102,6 @@ def _from_file(
     length = max(0, min(wanted, size - first)) if size else wanted  # Files of /proc say 0 and hold more.
     if first < 0 or (position is not None and position < 0):
         return -errno.EINVAL
-    os.pread(own, 0, first)  # EBADF for a file not open for reading, before anything is decided.
     if call.number == k.NUMBERS["copy_file_range"]:
         _refuse_overlap(own, first, target, position, length)
     sink = Sink(target, position)
