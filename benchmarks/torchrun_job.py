@@ -91,7 +91,7 @@ def main() -> None:
         training.train()
         if training.step % SAVE_EVERY == 0 or training.step == STEPS:
             if kill and training.step == STEPS and dist.get_rank() == 0:
-                os.fsync = die_at_fsync
+                os.fsync = die_at_fsync  # type: ignore[assignment]
             training.save()
     dist.destroy_process_group()
 
