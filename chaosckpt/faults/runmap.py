@@ -11,6 +11,9 @@ from chaosckpt.model.fault import Trigger
 from chaosckpt.model.operation import Address
 from chaosckpt.model.topology import Topology
 
+CHANGING = frozenset({"open_write", "write", "ftruncate", "truncate", "rename", "link", "symlink", "unlink"})
+"""Operations that change what recovery can find."""
+
 
 class RunMap:
     """Indexes over one golden run. Operations are named by their index in `points`, which stand in an order of their own:
@@ -32,6 +35,7 @@ class RunMap:
             own = self._of_rank[point.address.rank]
             self._place.append(len(own))
             own.append(i)
+        self._recorded = {point.address: i for i, point in enumerate(run.points)}
         self._reaches: dict[int, tuple[int, ...] | None] = {}
 
     @property
@@ -179,8 +183,25 @@ class RunMap:
         return own[-1] if own else None
 
     def resumes_from(self, counts: Sequence[int]) -> int | None:
-        """The newest step whose commit lies within these counts; else what this run itself resumed from."""
-        for step, i in reversed(self.commits.items()):
-            if counts[self.points[i].address.rank] > self._place[i]:
+        """The newest step whose save is complete within these counts; else what this run itself resumed from."""
+        for step in reversed(self.commits):
+            if all(counts[rank] >= count for rank, count in self._needs[step].items()):
                 return step
         return self.run.resumed_from
+
+    @cached_property
+    def _needs(self) -> dict[int, dict[int, int]]:
+        """For each saved step the operations that each rank has to perform until it is committed.
+
+        Beside the committing operation these are the others of the save, of any rank, that had changed storage by then:
+        where ranks finish independently, the recorded commit is only that of whoever came last.
+        """
+        found: dict[int, dict[int, int]] = {}
+        for step, commit in self.commits.items():
+            until = self._recorded[self.points[commit].address]
+            needs = {self.points[commit].address.rank: self._place[commit] + 1}
+            for i, point in enumerate(self.points):
+                if point.label.step == step and point.address.op in CHANGING and self._recorded[point.address] <= until:
+                    needs[point.address.rank] = max(needs.get(point.address.rank, 0), self._place[i] + 1)
+            found[step] = needs
+        return found

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from chaosckpt.faults.runmap import RunMap
-from chaosckpt.model.census import GoldenRun
+from chaosckpt.model.census import GoldenRun, Label, Point
 from chaosckpt.model.fault import Trigger
+from chaosckpt.model.operation import Address
 from tests.strategies.dcp_model import MAIN, Walk, golden, programs
 
 
@@ -75,6 +76,15 @@ def test_recovery_chooses_the_newest_commit_that_was_performed(run_map):
         for when in ("before", "after")
     }
     assert chosen == {(2, "before"): None, (2, "after"): 2, (4, "before"): 2, (4, "after"): 4}
+
+
+def test_ranks_that_finish_independently_all_have_to():
+    """Where each rank renames its own file, the step is committed by whoever is last, in the recorded run and in any."""
+    label = Label("persist", 2)
+    own = [Point(Address(rank, "main", "rename", f"shared:{rank}", 0, 0), label) for rank in (0, 1)]
+    for points in (tuple(own), tuple(reversed(own))):
+        found = RunMap(GoldenRun(topology=MAIN, resumed_from=None, points=points, commits={2: 1}))
+        assert [found.resumes_from(counts) for counts in ((1, 0), (0, 1), (1, 1))] == [None, None, 2]
 
 
 def test_without_commit_points_the_end_of_a_save_commits_it():
