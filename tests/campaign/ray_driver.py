@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,13 @@ def tell(what: dict[str, Any]) -> None:
 
 def session(directory: str) -> None:
     """Print the token and the storage of a quiet cluster once a trial is through, and go on with trials for ever."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     with connect(None, cpus=2) as cluster, RayArenas(cluster, SCENARIO, 1, Path(directory), spares=0) as arenas:
         arena = arenas.arena(0)
         trial(arena, CUT)
         homes = [node.home for node in arena.actors] + [node.birth.directory for node in arena.actors]
-        tell({"session": cluster.session, "homes": homes})
+        kept = all(signal.getsignal(number) is handler for number, handler in before.items())
+        tell({"session": cluster.session, "homes": homes, "kept": kept})
         while True:
             trial(arena, CUT)
 

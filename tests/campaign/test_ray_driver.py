@@ -29,6 +29,7 @@ def test_nothing_outlives_the_driver(number: signal.Signals, tmp_path: Path) -> 
     process = driver("session", str(tmp_path))
     assert process.stdout is not None
     told = json.loads(process.stdout.readline())
+    assert told["kept"], "Ray's signal handlers took the place of ours"
     assert len(carrying(told["session"])) > 4  # raylet, actors, node processes, fork servers
     if number == signal.SIGKILL:
         process.kill()

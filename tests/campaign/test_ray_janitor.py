@@ -59,3 +59,14 @@ def test_a_dismissed_janitor_touches_nothing(tmp_path) -> None:
     driver.communicate(b"end\n")
     assert home.exists()
     clear_away("token-b", home)
+
+
+def test_what_a_dead_driver_left_is_swept(tmp_path) -> None:
+    """A marked directory of a process that is gone is removed; those of the living, and those without a mark, stay."""
+    make = "import pathlib, sys; from chaosckpt.engine import storage; storage.make(pathlib.Path(sys.argv[1]))"
+    dead, alive, foreign = (tmp_path / f"{storage.PREFIX}{name}" for name in ("dead", "alive", "foreign"))
+    subprocess.run([sys.executable, "-c", make, str(dead)], check=True)
+    storage.make(alive)
+    foreign.mkdir()
+    assert storage.sweep(tmp_path) == [dead]
+    assert sorted(tmp_path.iterdir()) == [alive, foreign]
