@@ -57,6 +57,7 @@ class AttemptRun:
         self._codes: dict[int, int | None] = {}
         self._held: dict[int, dict[int, Held]] = {}
         self._ready: list[int] = []
+        self._reasons: dict[int, str] = {}
         self._current = -1
         self._last_progress = 0.0
         self._survivors_until: float | None = None
@@ -200,6 +201,8 @@ class AttemptRun:
         if partly and self._at_rest():
             # What is held waits for a peer that itself waits: the cut can't be reached. Rest is exact, so no time decides this.
             for fault in partly:
+                wanted = len(self._faults[fault].holds())
+                self._reasons[fault] = f"only {len(self._held[fault])} of its {wanted} operations are reached together"
                 self._resume(fault)
             return
         before = tuple(self.operations)
@@ -234,10 +237,8 @@ class AttemptRun:
         try:
             self._faults[index].land(self)
         except NotArrived as error:
+            self._reasons[index] = str(error)
             self._resume(index)
-            self._record(
-                j.FaultMissed(attempt=self._attempt, fault=index, kind=self._faults[index].kind, reason=str(error))
-            )
             return
         evidence = "; ".join(str(trigger) for trigger in self._faults[index].holds())
         self._landed(index, f"held and struck {evidence}", first.operation, first.label)
@@ -322,10 +323,7 @@ class AttemptRun:
     # The end
 
     def _why_missed(self, index: int) -> str:
-        held = self._held.get(index)
-        if held:
-            return f"only {len(held)} of its {len(self._faults[index].holds())} operations were reached"
-        return "the attempt ended before its operation was reached"
+        return self._reasons.get(index, "the attempt ended before its operation was reached")
 
     def _outcome(self) -> j.AttemptOutcome:
         if self._hung:

@@ -14,7 +14,7 @@ from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.attempt import AttemptRun
 from chaosckpt.engine.commits import find_commits, with_stages
 from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.ladder import climb
+from chaosckpt.engine.ladder import climb, reach
 from chaosckpt.engine.messages import AttemptOrder, Labelled
 from chaosckpt.errors import UsageError
 from chaosckpt.model import journal as j
@@ -115,14 +115,8 @@ class _Golden:
         )
 
     def _with_reach(self, run: GoldenRun) -> GoldenRun:
-        table = climb(self.arena, self.order(run.topology, None), run.topology, _PATIENT)
-        done = [0] * run.topology.world_size
-        reach = []
-        for point in run.points:
-            rank = point.address.rank
-            reach.append(table.get((rank, done[rank]), ()))
-            done[rank] += 1
-        return msgspec.structs.replace(run, reach=tuple(reach) if all(reach) else ())
+        rungs = climb(self.arena, self.order(run.topology, None), run.topology, _PATIENT)
+        return msgspec.structs.replace(run, reach=reach(run, rungs))
 
     def _take_snapshots(self, topology: Topology) -> None:
         for step in self.saves:

@@ -3,7 +3,8 @@
 Run as `python -m chaosckpt.engine.node FD [PARENT]`, where FD is its end of the trial runner's channel. It imports no torch.
 Whatever it started ends when that channel does, or with the process PARENT that started it.
 
-Verbs (each a method `do_VERB`): start, rendezvous, look, rest, freeze, kill, terminate, resume, reset, drop, records, counts, facts, lose, stop.
+Verbs (each a method `do_VERB`): start, rendezvous, look, rest, freeze, kill, terminate, resume, reset, drop, records, counts, latest, facts,
+lose, stop.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from chaosckpt.engine.messages import (
 from chaosckpt.engine.rank_process import Cause, RankProcess
 from chaosckpt.engine.rest import Look, SocketCounters, look
 from chaosckpt.errors import ChaosckptError, HarnessError
+from chaosckpt.model.operation import Address
 from chaosckpt.model.schedule import decode_faults
 from chaosckpt.plugins import fault_kinds
 
@@ -212,6 +214,10 @@ class Node:
     def do_counts(self, arguments: Any) -> dict[int, int]:
         """Operations performed by each rank of this node."""
         return {rank: process.operations for rank, process in sorted(self.ranks.items())}
+
+    def do_latest(self, arguments: Any) -> dict[int, list[Address]]:
+        """The addresses of the last few operations of each rank of this node, oldest first."""
+        return {rank: list(process.latest) for rank, process in sorted(self.ranks.items())}
 
     def do_facts(self, arguments: Any) -> Any:
         """What the target says of itself, and the modules that its ranks import."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import deque
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -20,9 +21,11 @@ from chaosckpt.engine.lineage import kill_trees
 from chaosckpt.engine.messages import Held, Labelled, Place, Push, Rendezvous, Report, Struck
 from chaosckpt.engine.rest import descendants
 from chaosckpt.model.decision import Decision, Errno, Hold, Short
-from chaosckpt.model.operation import Operation
+from chaosckpt.model.operation import Address, Operation
 
 TAIL_BYTES = 2000
+LATEST = 6
+"""Operations whose addresses are kept to tell how far a rank has come; more than may come or not as ranks race."""
 _REPORTS: msgspec.msgpack.Decoder[Report] = msgspec.msgpack.Decoder(Report)
 Cause = Literal["self", "fault", "harness"]
 
@@ -52,6 +55,7 @@ class RankProcess:
         self.by: Cause = "self"
         self.status: int | None = None
         self.operations = 0
+        self.latest: deque[Address] = deque(maxlen=LATEST)
         self.records: list[Labelled] = []
         self._armed = armed
         self._record = record
@@ -177,6 +181,7 @@ class RankProcess:
 
     def _observe(self, operation: Operation) -> None:
         self.operations += 1
+        self.latest.append(operation.address)
         if self._record != "nothing":
             phase = self.phase
             self.records.append(Labelled(operation, next(self._order), phase.name, phase.step, phase.stage))

@@ -16,7 +16,6 @@ def test_cold_ranks_have_the_same_digests_as_forked_ones(dcp: Case) -> None:
     try:
         outcome, cold = cold_case.cut_only()
         assert outcome == "finished"
-        assert cold_case.snapshot() == dcp.snapshot()
     finally:
         cold_case.close()
     assert _digests(cold) == _digests(warm)

@@ -99,10 +99,11 @@ def _from_file(
 ) -> Generator[Wait, None, int | Continue]:
     first = os.lseek(own, 0, os.SEEK_CUR) if start is None else start
     size = os.fstat(own).st_size
-    length = max(0, min(wanted, size - first)) if size else wanted  # Files of /proc say 0 and hold more.
+    ranged = call.number == k.NUMBERS["copy_file_range"]
+    length = max(0, min(wanted, size - first)) if size or ranged else wanted  # Files of /proc say 0 and hold more.
     if first < 0 or (position is not None and position < 0):
         return -errno.EINVAL
-    if call.number == k.NUMBERS["copy_file_range"]:
+    if ranged:
         _refuse_overlap(own, first, target, position, length)
     sink = Sink(target, position)
     operation = tree.operation(call, "write", target.raw, held=target, offset=sink.offset(0), length=length)

@@ -16,7 +16,7 @@ Family = Generator[Wait, None, Reply]
 
 
 def _mkdir(tree: Tree, call: Call, directory: int | None = None, path: int = 0) -> Family:
-    place = tree.place(call, directory, path, follow=False)
+    place = tree.entry(call, directory, path)
     if place.raw is None:
         return CONTINUE
     mode = call.word(path + 1) & 0o7777 & ~call.process.umask()
@@ -33,7 +33,7 @@ def _mkdir(tree: Tree, call: Call, directory: int | None = None, path: int = 0) 
 
 def _remove(op: str, act: Callable[[bytes], None]) -> Callable[..., Family]:
     def family(tree: Tree, call: Call, directory: int | None = None, path: int = 0) -> Family:
-        place = tree.place(call, directory, path, follow=False)
+        place = tree.entry(call, directory, path)
         if place.raw is None:
             return CONTINUE
         return (yield from tree.by_path(call, op, place, lambda: act(place.reach)))
@@ -51,7 +51,7 @@ def _unlinkat(tree: Tree, call: Call) -> Steps:
 
 
 def _symlink(tree: Tree, call: Call, directory: int | None = None, path: int = 1) -> Family:
-    place = tree.place(call, directory, path, follow=False)
+    place = tree.entry(call, directory, path)
     if place.raw is None:
         return CONTINUE
     target = tree.text(call, 0)
@@ -63,8 +63,8 @@ def _rename(
     tree: Tree, call: Call, first: int | None = None, source: int = 0, second: int | None = None, to: int = 1
 ) -> Family:
     flags = call.word(4) if first is not None and call.number == k.NUMBERS["renameat2"] else 0
-    old = tree.place(call, first, source, follow=False)
-    new = tree.place(call, second, to, follow=False)
+    old = tree.entry(call, first, source)
+    new = tree.entry(call, second, to)
     if old.raw is None and new.raw is None:
         return CONTINUE
     content, mode = _incoming(tree, old) if old.raw is None else (None, 0)
@@ -89,14 +89,12 @@ def _renameat(tree: Tree, call: Call) -> Steps:
 
 
 def _link(tree: Tree, call: Call) -> Steps:
-    return (
-        yield from _linked(tree, call, tree.place(call, None, 0, follow=False), tree.place(call, None, 1, follow=False))
-    )
+    return (yield from _linked(tree, call, tree.place(call, None, 0, follow=False), tree.entry(call, None, 1)))
 
 
 def _linkat(tree: Tree, call: Call) -> Steps:
     flags = call.word(4)
-    new = tree.place(call, 2, 3, follow=False)
+    new = tree.entry(call, 2, 3)
     if flags & k.AT_EMPTY_PATH and not tree.text(call, 1):
         held = tree.held(call, 0)
         if held is None:

@@ -43,7 +43,10 @@ def _opened(
     tree: Tree, call: Call, directory: int | None, path: int, flags: int, mode: int, resolve: int = 0
 ) -> Generator[Wait, None, Reply]:
     unfollowed = flags & os.O_NOFOLLOW or (flags & os.O_CREAT and flags & os.O_EXCL)
-    place = tree.place(call, directory, path, follow=not unfollowed)
+    creates = bool(flags & os.O_CREAT) and tree.text(call, path).endswith(
+        b"/"
+    )  # Which the kernel refuses as it stands.
+    place = tree.entry(call, directory, path) if creates else tree.place(call, directory, path, follow=not unfollowed)
     if place.raw is None:
         return CONTINUE
     if resolve:
@@ -109,7 +112,7 @@ def _mknodat(tree: Tree, call: Call) -> Steps:
 
 def _node(tree: Tree, call: Call, directory: int | None, path: int) -> Generator[Wait, None, Reply]:
     """A regular file made by mknod is an open that creates and closes; other nodes hold no data."""
-    place = tree.place(call, directory, path, follow=False)
+    place = tree.entry(call, directory, path)
     if place.raw is None:
         return CONTINUE
     mode = call.word(path + 1)

@@ -60,10 +60,13 @@ class Resolver:
     def outside(self, path: bytes) -> str:
         return self.raw(path) or os.fsdecode(path)
 
-    def place(self, process: Process, tid: int, directory: int, text: bytes, *, follow: bool) -> Place:
+    def place(
+        self, process: Process, tid: int, directory: int, text: bytes, *, follow: bool, entry: bool = False
+    ) -> Place:
         """Where `text` leads, relative to descriptor `directory` or AT_FDCWD. Needs nothing to be there.
 
-        `follow` says whether a symbolic link as the last component is followed. Raises OSError(ENOENT) for an empty path.
+        `follow` says whether a symbolic link as the last component is followed. A slash behind it has it followed too,
+        except where the call is about the directory `entry` itself. Raises OSError(ENOENT) for an empty path.
         """
         if not text:
             raise OSError(errno.ENOENT, "empty path")
@@ -77,8 +80,8 @@ class Resolver:
                 return self._found(self._canonical(bare or b"/", process, tid), bare or b"/")
             parent = self._canonical(head or b"/", process, tid)
             whole = (b"" if parent == b"/" else parent) + b"/" + tail
-            if not (follow or slash):
-                return self._found(whole, whole)
+            if not (follow or slash) or (entry and not follow):
+                return self._found(whole, whole + slash)
             held = self._held(parent, tail)
             if held is not None:
                 return self.of(held)

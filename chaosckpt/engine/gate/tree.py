@@ -60,6 +60,11 @@ class Tree:
         start = 0xFFFFFF9C if directory is None else call.descriptor(directory)
         return self.resolver.place(call.process, call.tid, start, self.text(call, index), follow=follow)
 
+    def entry(self, call: Call, directory: int | None, index: int) -> Place:
+        """The same for a call that makes, moves or removes the name itself."""
+        start = 0xFFFFFF9C if directory is None else call.descriptor(directory)
+        return self.resolver.place(call.process, call.tid, start, self.text(call, index), follow=False, entry=True)
+
     def held(self, call: Call, index: int) -> Description | None:
         """The tracked file behind descriptor argument `index`.
 

@@ -179,7 +179,7 @@ class Interpreter:
             return -1  # Moved out, and not to come back: its replay has ended there.
         with self.at(path) as (name, directory):
             source = b"/proc/self/fd/%d" % self.files[slot]
-            return LIBC.linkat(-100, source, -100 if directory is None else directory, os.fsencode(name), 0x400)
+            return int(LIBC.linkat(-100, source, -100 if directory is None else directory, os.fsencode(name), 0x400))
 
     def close(self, slot: int) -> None:
         os.close(self.files.pop(slot))
@@ -218,7 +218,7 @@ class Interpreter:
                 os.truncate(name, length)
 
     def fallocate(self, slot: int, mode: int, offset: int, length: int) -> int:
-        return LIBC.fallocate(self.files[slot], mode, ctypes.c_long(offset), ctypes.c_long(length))
+        return int(LIBC.fallocate(self.files[slot], mode, ctypes.c_long(offset), ctypes.c_long(length)))
 
     def fchmod(self, slot: int, mode: int) -> None:
         os.fchmod(self.files[slot], mode)
@@ -283,7 +283,7 @@ class Interpreter:
     def _renameat2(self, source: tuple[str, str], to: tuple[str, str], flags: int) -> int:
         with self.at(source) as (one, first), self.at(to) as (other, second):
             numbers = [-100 if number is None else number for number in (first, second)]
-            return LIBC.renameat2(numbers[0], os.fsencode(one), numbers[1], os.fsencode(other), flags)
+            return int(LIBC.renameat2(numbers[0], os.fsencode(one), numbers[1], os.fsencode(other), flags))
 
     def link(self, source: tuple[str, str], to: tuple[str, str]) -> None:
         with self.at(source) as (one, first), self.at(to) as (other, second):
