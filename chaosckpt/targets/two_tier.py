@@ -105,8 +105,9 @@ class TwoTier(Target):
         self.on_rank_zero(f"committing {final}", lambda: self._commit(final))
         self.stage("retire")
         if self.context.local_rank == 0:
-            for older, directory in sorted(generations_in(self.local).items()):
-                if older != generation:
+            # This node's other ranks may have begun the next save of this attempt already.
+            for other, directory in sorted(generations_in(self.local).items()):
+                if other.attempt < generation.attempt or other.step < generation.step:
                     remove_tree(directory)
 
     def _write_local(self, directory: Path, shared_part: dict[str, Any], own_part: dict[str, Any]) -> None:

@@ -56,7 +56,7 @@ class Recovered(NamedTuple):
 
 
 class Scene:
-    """Storage for one job: a shared directory, and one for each node with its one rank."""
+    """Storage for one job: a shared directory, and one for each node; a node has one rank unless set otherwise."""
 
     def __init__(self, root: Path, cls: type[Target], strategy: str = "ddp", **options: Any) -> None:
         self.shared = root / "shared"
@@ -66,6 +66,7 @@ class Scene:
         self.strategy = strategy
         self.options = options
         self.group = True
+        self.ranks_on_node = 1
 
     def local(self, node: int) -> Path:
         path = self.root / f"node-{node}"
@@ -76,11 +77,11 @@ class Scene:
         context = Context(
             rank=rank,
             world_size=world_size,
-            node=rank,
-            local_rank=0,
-            ranks_on_node=1,
+            node=rank // self.ranks_on_node,
+            local_rank=rank % self.ranks_on_node,
+            ranks_on_node=self.ranks_on_node,
             shared=self.shared,
-            local=self.local(rank),
+            local=self.local(rank // self.ranks_on_node),
             attempt=attempt,
             options=self.options,
             mark=(lambda _: None) if marks is None else marks.append,

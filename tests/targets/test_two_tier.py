@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from chaosckpt.model.digest import combine
-from chaosckpt.targets import Chosen, Intent
+from chaosckpt.targets import Chosen, Intent, Target
 from chaosckpt.targets.two_tier import TwoTier
 from tests.targets.lives import Scene, files_under
 
@@ -81,3 +81,28 @@ def test_what_is_superseded_is_cleared_away_in_both_tiers(tmp_path):
     assert sorted(os.listdir(scene.shared)) == ["step-000006-attempt-001-of-2", "step-000008-attempt-001-of-2"]
     for node in (0, 1):
         assert os.listdir(scene.local(node)) == ["step-000008-attempt-001-of-2"]
+
+
+def test_two_ranks_of_one_node_share_its_storage(tmp_path):
+    """The node's first rank writes the shared part for both, and each its own."""
+    scene = Scene(tmp_path, TwoTier)
+    scene.ranks_on_node = 2
+    saved = crashed(scene)
+    for before, after in zip(saved, scene.recover(), strict=True):
+        assert after.answer == Chosen(4)
+        assert after.digest == before.digests[4]
+    assert os.listdir(tmp_path / "node-0" / "step-000004-attempt-000-of-2")
+
+
+def test_the_next_save_of_a_peer_is_left_alone(tmp_path):
+    """A node's first rank that clears up after a drain must not clear away what its peer has begun to save since."""
+    scene = Scene(tmp_path, TwoTier)
+    begun = "step-000006-attempt-000-of-2"
+
+    def end(target: Target) -> None:
+        (target.local / begun).mkdir()
+        target.close()
+
+    scene.train(before_exit=end)
+    for node in (0, 1):
+        assert sorted(os.listdir(scene.local(node))) == ["step-000004-attempt-000-of-2", begun]
