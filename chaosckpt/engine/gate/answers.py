@@ -1,7 +1,11 @@
 """How notified calls are answered: results, injected descriptors, and calls that a signal took back meanwhile.
 
-Where the kernel can't defer signals (before 5.19), an interrupted call is made again: its result is then remembered and given
-to the restart, so that nothing is performed twice.
+Where the kernel can't defer signals (before 5.19), an interrupted call is made again: its result is then remembered and
+given to the restart, so that nothing is performed twice. Two things stay open there. A signal that lands between the
+kernel's wake-up of the caller and its look at our answer loses that answer unseen (once in thousands of signals). A program
+that is told EINTR and repeats the call itself with other pointers makes another call. On every kernel, a signal that comes
+before the supervisor has received a call interrupts it with nothing performed; handlers without SA_RESTART, which Python's
+are, then see EINTR from calls that never give it natively. So send signals to threads that are held.
 """
 
 from __future__ import annotations

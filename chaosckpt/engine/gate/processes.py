@@ -95,6 +95,24 @@ class Processes:
         return process
 
 
+_KERNEL_LISTS_CHILDREN = os.path.exists("/proc/thread-self/children")
+"""Some kernels are built without CONFIG_PROC_CHILDREN."""
+
+
+def _children_by_search(pid: int) -> list[int]:
+    """The same from every process's own record of its parent."""
+    children = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:
+                parent = int(file.read().rpartition(b")")[2].split()[1])
+        except OSError:
+            continue  # It has ended meanwhile.
+        if parent == pid:
+            children.append(int(name))
+    return children
+
+
 def _status(tid: int) -> dict[str, str]:
     with open(f"/proc/{tid}/status", encoding="utf-8", errors="replace") as lines:
         pairs = (line.partition(":") for line in lines)
@@ -107,6 +125,8 @@ def _has_thread(pid: int, tid: int) -> bool:
 
 def _children(pid: int) -> list[int]:
     """Children of every thread of a process; none when it has died."""
+    if not _KERNEL_LISTS_CHILDREN:
+        return _children_by_search(pid)
     children: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):

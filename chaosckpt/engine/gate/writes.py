@@ -48,8 +48,9 @@ class Sink:
         self.own = held.descriptor
         self.flags = flags
         self.moves = position is None
-        self.appends = bool(held.status() & os.O_APPEND or flags & k.RWF_APPEND)
-        self.aligned = bool(held.status() & os.O_DIRECT)
+        status = held.status()
+        self.appends = bool(status & os.O_APPEND or flags & k.RWF_APPEND)
+        self.aligned = bool(status & os.O_DIRECT)
         self.start = position or 0
 
     def offset(self, done: int) -> int:
