@@ -85,8 +85,8 @@ class Space(Fault, frozen=True, tag="space"):
 
     @classmethod
     def strategy(cls, scene: Scene) -> st.SearchStrategy[Space] | None:
-        """Budgets that run out at, or in the midst of, a write of the golden run."""
-        if scene.until or not scene.can_strike(_grows):
+        """Budgets that run out at, or in the midst of, a write of the golden run, where the whole of it is known."""
+        if not scene.exact or scene.until or not scene.can_strike(_grows):
             return None
         return scene.points(_grows).flatmap(lambda i: _running_out(scene, i))
 

@@ -161,9 +161,9 @@ def _one_of(draw: Draw, deck: Deck, names: Sequence[str], scene: Scene) -> Fault
 
 
 def _between(draw: Draw, deck: Deck, subset: Sequence[str], scene: Scene, room: int) -> tuple[Fault, ...]:
-    """At most one fault that strikes before the ranks start, in half of the attempts that can have one."""
+    """At most one fault that strikes before the ranks start, in two of three attempts that can have one."""
     names = [name for name in subset if deck.kinds[name].between]
-    if not names or room < 1 or draw(st.booleans()):
+    if not names or room < 1 or draw(st.integers(0, 2)) == 2:
         return ()
     fault = _one_of(draw, deck, names, scene)
     return () if fault is None else (fault,)

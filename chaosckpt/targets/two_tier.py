@@ -52,6 +52,7 @@ class TwoTier(Target):
     name = "two-tier"
     guarantees = GUARANTEES
     tiers: ClassVar[frozenset[Level]] = frozenset({"local", "shared"})
+    nonces = (r"(?<=-attempt-)\d+",)
     options: ClassVar[Mapping[str, Option]] = {"keep": 2}
 
     _drain: Drain | None = None
