@@ -14,6 +14,7 @@ from types import FrameType
 import msgspec
 
 from chaosckpt.engine.channel import Channel
+from chaosckpt.engine.gate.install import install
 from chaosckpt.engine.messages import Mark, RankOrder, Rendezvous, Report
 from chaosckpt.model.journal import Acknowledged, Finished, Raised, Recovered, RecoveryStarted, SaveStarted
 from chaosckpt.plugins import load_target
@@ -172,8 +173,6 @@ def run(connection: socket.socket) -> None:
 
 def _pass_gate(connection: socket.socket) -> None:
     """Install the filter, hand its listener to the node and wait until the node serves it."""
-    from chaosckpt.engine.gate.install import install
-
     installed = install()
     payload = msgspec.msgpack.encode((installed.base, installed.limit, installed.wait_killable))
     socket.send_fds(connection, [payload], [installed.listener])
@@ -193,7 +192,9 @@ def _guarded(life: Life) -> int:
     except SystemExit as error:
         life.raised(error)
         return error.code if isinstance(error.code, int) else 0 if error.code is None else 1
-    except (Exception, KeyboardInterrupt) as error:  # the code under test may raise anything; it is the subject here
+    except (
+        BaseException
+    ) as error:  # the code under test may raise anything (torch's CheckpointException is none); it is the subject here
         traceback.print_exc()
         life.raised(error)
         return 1
