@@ -113,19 +113,22 @@ def forget() -> None:
     """Look at what is installed anew, for a process that has changed its own path."""
     _entries.cache_clear()
     _loaded.cache_clear()
+    _fault_kind.cache_clear()
 
 
+@functools.cache
 def _fault_kind(name: str) -> type[Fault]:
     found = _loaded("faults", name)
-    origin = _origin(_entries("faults")[name])
     if not (isinstance(found, type) and issubclass(found, Fault)):
         raise PluginError(
-            f"fault {name!r} from {origin} is no subclass of chaosckpt.model.fault.Fault; derive it from that"
+            f"fault {name!r} from {_origin(_entries('faults')[name])} is no subclass of chaosckpt.model.fault.Fault; "
+            "derive it from that"
         )
     tag = found.__struct_config__.tag
     if tag != name:
         raise PluginError(
-            f"fault {name!r} from {origin} bears the tag {tag!r}; give class and entry point the same name"
+            f"fault {name!r} from {_origin(_entries('faults')[name])} bears the tag {tag!r}; "
+            "give class and entry point the same name"
         )
     return found
 

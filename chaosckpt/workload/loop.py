@@ -60,7 +60,7 @@ def build(settings: WorkloadSettings, rank: int, world_size: int, attempt: int) 
         raise ValueError(
             f"a {settings.strategy} job of {world_size} ranks needs torch.distributed.init_process_group first"
         )
-    torch.manual_seed(settings.seed)
+    torch.default_generator.manual_seed(settings.seed)
     model = _perceptron(settings)
     forward: nn.Module = model
     if settings.strategy == "fsdp2":

@@ -17,7 +17,8 @@ class RandomStreams:
     def seed(self, seed: int, rank: int, step: int) -> None:
         """Start all three streams afresh, as a pure function of the arguments: distinct for each rank and step."""
         digest = hashlib.blake2b(f"{seed}/{rank}/{step}".encode(), digest_size=20).digest()
-        torch.manual_seed(int.from_bytes(digest[:8], "big"))
+        # Only the CPU's stream: torch.manual_seed seeds every accelerator's as well, and formats the stack for each of them.
+        torch.default_generator.manual_seed(int.from_bytes(digest[:8], "big"))
         random.seed(int.from_bytes(digest[8:16], "big"))
         numpy.random.seed(int.from_bytes(digest[16:], "big"))
 
