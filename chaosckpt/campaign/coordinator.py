@@ -24,7 +24,7 @@ from chaosckpt.campaign.execution import Executor, Turns
 from chaosckpt.campaign.investigation import Investigator
 from chaosckpt.campaign.launch import Told
 from chaosckpt.campaign.options import FuzzOptions
-from chaosckpt.campaign.preparation import Prepared, prepare
+from chaosckpt.campaign.preparation import Prepared, deadlines_of, prepare
 from chaosckpt.campaign.ray_arenas import RayArenas
 from chaosckpt.campaign.ray_cluster import Cluster, connect
 from chaosckpt.campaign.search import Search
@@ -116,7 +116,7 @@ class Campaign:
         self.search.findings = investigator.count
         investigator.watch(self.search)
         turns = Turns()
-        golden_seconds = max(golden.duration_seconds for golden in prepared.census.runs)
+        deadlines = deadlines_of(prepared.census)
         with ExitStack() as stack:
             executors = []
             for number in range(workers):
@@ -126,7 +126,7 @@ class Campaign:
                     Executor(
                         options.scenario,
                         arenas.arena(number),
-                        golden_seconds,
+                        deadlines,
                         turns,
                         journals.write,
                         _rebuilder(arenas, number),

@@ -75,7 +75,7 @@ class Executor:
         self,
         scenario: Scenario,
         arena: Arena,
-        golden_seconds: float,
+        deadlines: Deadlines,
         turns: Turns,
         write: Callable[[str, j.AnyEvent], None],
         rebuild: Callable[[], Arena] | None = None,
@@ -83,7 +83,7 @@ class Executor:
         self.scenario = scenario
         self.arena = arena
         self.write = write
-        self._deadlines = Deadlines(golden_seconds=golden_seconds)
+        self._deadlines = deadlines
         self._turns = turns
         self._rebuild = rebuild
 

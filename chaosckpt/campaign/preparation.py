@@ -9,6 +9,7 @@ import msgspec
 
 from chaosckpt.engine import census_cache, gate_mode, golden, storage
 from chaosckpt.engine.arena import Arena, local_arena
+from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.model.census import Census
 from chaosckpt.model.scenario import Scenario
 
@@ -42,6 +43,11 @@ def prepare(scenario: Scenario, *, say: Callable[[str], None] = lambda text: Non
         arena.close()
     census_cache.store(census_cache.directory(), census_cache.key(scenario), prepared)
     return prepared
+
+
+def deadlines_of(census: Census) -> Deadlines:
+    """Waiting times for trials of this census, scaled from its slowest golden run."""
+    return Deadlines(golden_seconds=max(run.duration_seconds for run in census.runs))
 
 
 def cached(scenario: Scenario) -> Prepared | None:

@@ -11,9 +11,10 @@ import msgspec
 from chaosckpt.campaign import finding_store, scenario
 from chaosckpt.campaign.execution import Executor, Turns
 from chaosckpt.campaign.options import ReproduceOptions, parse_trial
-from chaosckpt.campaign.preparation import CENSUS, cached, open_local, prepare
+from chaosckpt.campaign.preparation import CENSUS, cached, deadlines_of, open_local, prepare
 from chaosckpt.campaign.scenario_check import is_target_file
 from chaosckpt.engine import census_cache
+from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.errors import UsageError
 from chaosckpt.model.census import Census
 from chaosckpt.model.scenario import Scenario
@@ -33,7 +34,7 @@ class _Case(msgspec.Struct, frozen=True, kw_only=True):
     schedule: Schedule
     trial: str
     expected: Violation | None = None
-    golden_seconds: float = 1.0
+    deadlines: Deadlines
     modules: tuple[str, ...] = ()
     differences: tuple[str, ...] = ()
 
@@ -44,7 +45,7 @@ def reproduce(options: ReproduceOptions, watch: Callable[[Replay], None]) -> Rep
     arena = open_local(case.scenario, case.modules)
     replays: list[Replay] = []
     try:
-        executor = Executor(case.scenario, arena, case.golden_seconds, Turns(), lambda trial, event: None)
+        executor = Executor(case.scenario, arena, case.deadlines, Turns(), lambda trial, event: None)
         for number in range(1, options.times + 1):
             executed = executor.run(case.schedule, case.trial)
             replays.append(_replay(number, executed.verdict, case.expected, replays))
@@ -88,7 +89,7 @@ def _finding(folder: Path) -> _Case:
         schedule=schedule,
         trial=stored.finding.trial,
         expected=stored.finding.violation,
-        golden_seconds=max(run.duration_seconds for run in census.runs),
+        deadlines=deadlines_of(census),
         modules=prepared.modules if prepared is not None else (),
         differences=tuple(differences),
     )
@@ -117,7 +118,7 @@ def _trial(options: ReproduceOptions) -> _Case:
         scenario=options.scenario,
         schedule=draw(seed, index, options.scenario, prepared.census, fault_kinds()),
         trial=options.trial,
-        golden_seconds=max(run.duration_seconds for run in prepared.census.runs),
+        deadlines=deadlines_of(prepared.census),
         modules=prepared.modules,
     )
 

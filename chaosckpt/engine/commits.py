@@ -10,7 +10,6 @@ import msgspec
 
 from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.messages import AttemptOrder, Labelled
-from chaosckpt.errors import UsageError
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import GoldenRun, Label, Point
 from chaosckpt.model.operation import Operation
@@ -32,7 +31,7 @@ class Prober(Protocol):
         self, topology: Topology, order: AttemptOrder, what: str, keep: list[list[Labelled]] | None = None
     ) -> tuple[list[j.AnyEvent], float]: ...
 
-    def tiers(self) -> list[Path]: ...
+    def probe(self, topology: Topology, step: int) -> set[int | None]: ...
 
 
 def find_commits(prober: Prober, run: GoldenRun) -> GoldenRun:
@@ -105,13 +104,7 @@ class _Probe:
 
         self._prober.arena.reset()
         replay(self._trace[: place + 1], self._roots())
-        order = self._prober.order(self._topology, step, recover_only=True)
-        try:
-            events, _ = self._prober.attempt(self._topology, order, "a recovery on a prefix of the golden run")
-        except UsageError:
-            return False  # it refused, which is an answer too
-        chosen = {event.chosen for event in events if isinstance(event, j.Recovered)}
-        return chosen == {step}
+        return self._prober.probe(self._topology, step) == {step}
 
     def _roots(self) -> dict[str, Path]:
         tiers = self._prober.arena.tiers

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-_FLOOR_SECONDS = 10.0
-
 
 class Deadlines(msgspec.Struct, frozen=True):
     """Waiting times for one attempt. They end a wait for something that doesn't come; they never decide where a fault strikes.
@@ -15,11 +13,13 @@ class Deadlines(msgspec.Struct, frozen=True):
 
     golden_seconds: float = 1.0
     factor: float = 1.0
+    floor_seconds: float = 10.0
+    """What a machine that others use may take for nothing at all."""
 
     @property
     def hang_seconds(self) -> float:
         """Quiet (no report, no operation) for so long, with every thread at rest, is a hang."""
-        return self.factor * max(_FLOOR_SECONDS, 8 * self.golden_seconds)
+        return self.factor * max(self.floor_seconds, 8 * self.golden_seconds)
 
     @property
     def collective_seconds(self) -> float:
@@ -29,7 +29,7 @@ class Deadlines(msgspec.Struct, frozen=True):
     @property
     def rest_seconds(self) -> float:
         """How long rest is waited for before a fault is given up as not arrived."""
-        return self.factor * max(2 * _FLOOR_SECONDS, 8 * self.golden_seconds)
+        return self.factor * max(2 * self.floor_seconds, 8 * self.golden_seconds)
 
     @property
     def grace_seconds(self) -> float:

@@ -23,6 +23,8 @@ from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.topology import Topology
 
 _PATIENT = Deadlines(golden_seconds=20.0)
+_PROBING = Deadlines(golden_seconds=0.5, floor_seconds=3.0)
+"""A recovery that stands still on a prefix of the storage has not chosen anything; no verdict rests on how long that is watched."""
 Say = Callable[[str], None]
 
 
@@ -72,11 +74,12 @@ class _Golden:
         what: str,
         keep: list[list[Labelled]] | None = None,
         must_finish: bool = True,
+        deadlines: Deadlines = _PATIENT,
     ) -> tuple[list[j.AnyEvent], float]:
         """One attempt without faults; its events and how long it took. `keep` receives the records, rank by rank."""
         events: list[j.AnyEvent] = []
         started = time.monotonic()
-        outcome = AttemptRun(self.arena, order, topology, (), events.append, _PATIENT).run()
+        outcome = AttemptRun(self.arena, order, topology, (), events.append, deadlines).run()
         seconds = time.monotonic() - started
         if must_finish and outcome != "finished":
             raise UsageError(_failure(what, outcome, events))
@@ -84,6 +87,12 @@ class _Golden:
             for node in self.arena.distinct():
                 keep.extend(msgspec.convert(node.call("records"), list[list[Labelled]]))
         return events, seconds
+
+    def probe(self, topology: Topology, step: int) -> set[int | None]:
+        """What recovery chooses on the storage as it is now; empty where it refuses or stands still."""
+        order = self.order(topology, step, recover_only=True)
+        events, _ = self.attempt(topology, order, "a probe", must_finish=False, deadlines=_PROBING)
+        return {event.chosen for event in events if isinstance(event, j.Recovered)}
 
     def order(self, topology: Topology, resumed_from: int | None, **more: object) -> AttemptOrder:
         return AttemptOrder(
@@ -105,7 +114,14 @@ class _Golden:
         kept: list[list[Labelled]] = []
         order = self.order(topology, resumed_from, record="operations")
         # A recovery that fails, or chooses wrongly, is for the trials to find: here its operations are wanted.
-        _, seconds = self.attempt(topology, order, what, kept, must_finish=resumed_from is None)
+        _, seconds = self.attempt(
+            topology,
+            order,
+            what,
+            kept,
+            must_finish=resumed_from is None,
+            deadlines=_PATIENT if resumed_from is None else _PROBING,
+        )
         return GoldenRun(
             topology=topology,
             resumed_from=resumed_from,

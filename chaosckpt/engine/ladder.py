@@ -13,7 +13,6 @@ from chaosckpt.model.census import GoldenRun
 from chaosckpt.model.operation import Address
 from chaosckpt.model.topology import Topology
 
-
 Rungs = dict[Address, tuple[tuple[Address, ...], ...]]
 """For each operation, held before it happens with all at rest: the last few operations of each rank, oldest first."""
 

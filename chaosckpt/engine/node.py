@@ -4,7 +4,7 @@ Run as `python -m chaosckpt.engine.node FD [PARENT]`, where FD is its end of the
 Whatever it started ends when that channel does, or with the process PARENT that started it.
 
 Verbs (each a method `do_VERB`): start, rendezvous, look, rest, freeze, kill, terminate, resume, reset, drop, records, counts, latest, facts,
-lose, stop.
+lose, use, stop.
 """
 
 from __future__ import annotations
@@ -218,6 +218,12 @@ class Node:
     def do_latest(self, arguments: Any) -> dict[int, list[Address]]:
         """The addresses of the last few operations of each rank of this node, oldest first."""
         return {rank: list(process.latest) for rank, process in sorted(self.ranks.items())}
+
+    def do_use(self, arguments: Any) -> None:
+        """From now on ranks run another target or workload; what the fork server has warmed stays warm."""
+        self.settings = msgspec.structs.replace(
+            msgspec.convert(arguments, NodeSettings), directory=self.settings.directory, gate=self.settings.gate
+        )
 
     def do_facts(self, arguments: Any) -> Any:
         """What the target says of itself, and the modules that its ranks import."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections import deque
 import socket
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -180,8 +180,9 @@ class RankProcess:
         return decision
 
     def _observe(self, operation: Operation) -> None:
-        self.operations += 1
-        self.latest.append(operation.address)
+        if operation.part == 0:  # a large write kept with its data comes in parts
+            self.operations += 1
+            self.latest.append(operation.address)
         if self._record != "nothing":
             phase = self.phase
             self.records.append(Labelled(operation, next(self._order), phase.name, phase.step, phase.stage))
@@ -218,10 +219,16 @@ class RankProcess:
 
 
 def _without_data(operation: Operation) -> Operation:
-    return msgspec.structs.replace(operation, data=None) if operation.data is not None else operation
+    raw, destination = printable(operation.raw), operation.destination and printable(operation.destination)
+    return msgspec.structs.replace(operation, data=None, raw=raw, destination=destination)
+
+
+def printable(path: str) -> str:
+    """A path that any journal can hold: bytes that are no UTF-8 read `\\xff`."""
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def _decode(path: str, nonces: Sequence[re.Pattern[str]]) -> str:
     for nonce in nonces:
         path = nonce.sub("*", path)
-    return path
+    return printable(path)

@@ -9,15 +9,14 @@ from pathlib import Path
 
 import msgspec
 
-from chaosckpt import oracle
 from chaosckpt.campaign import scenario as scenarios
+from chaosckpt.campaign.execution import Executor, Turns
 from chaosckpt.campaign.preparation import open_local
 from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.attempt import AttemptRun
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.golden import measure
 from chaosckpt.engine.messages import AttemptOrder, Labelled
-from chaosckpt.engine.trial import run_trial
 from chaosckpt.faults.cut import Cut
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census, Point
@@ -27,7 +26,7 @@ from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import AttemptPlan, Schedule
 from chaosckpt.model.verdict import Verdict
 
-PATIENT = Deadlines(golden_seconds=3.0)
+PATIENT = Deadlines(golden_seconds=0.5, floor_seconds=4.0)
 _UUID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -54,14 +53,20 @@ class Case:
             self._census = measure(self.scenario, self.arena)
         return self._census
 
+    @property
+    def measured(self) -> bool:
+        """Whether the census has been taken."""
+        return self._census is not None
+
     def run(self, *attempts: Sequence[Fault], trial: str = "0:0") -> tuple[j.Journal, Verdict]:
         """Run a schedule with these faults in these attempts, and judge it."""
         schedule = Schedule(tuple(AttemptPlan(tuple(faults)) for faults in attempts))
         return self.run_schedule(schedule, trial)
 
     def run_schedule(self, schedule: Schedule, trial: str = "0:0") -> tuple[j.Journal, Verdict]:
-        journal = run_trial(self.scenario, schedule, self.arena, trial=trial, deadlines=PATIENT)
-        return journal, oracle.check(self.scenario, journal)
+        executor = Executor(self.scenario, self.arena, PATIENT, Turns(), lambda trial, event: None)
+        executed = executor.run(schedule, trial)
+        return executed.journal, executed.verdict
 
     def cut_only(self, *faults: Fault) -> tuple[str, list[j.AnyEvent]]:
         """One attempt from the start, with these faults; the outcome and the events. The storage stays as it is then."""
