@@ -13,12 +13,17 @@ import select
 import signal
 import socket
 import sys
+from collections.abc import Iterator
 
 import msgspec
 
+from chaosckpt.engine import huge_pages
 from chaosckpt.engine.channel import Channel
 from chaosckpt.engine.lineage import die_with_parent, kill_trees
 from chaosckpt.engine.messages import Forked, NodeSettings, Ready, Reaped
+
+COLLAPSING_PAYS = 16
+"""Forks after which this server is taken for one that will fork many more."""
 
 
 def prepare_environment() -> None:
@@ -38,16 +43,30 @@ def serve(channel: Channel) -> None:
     poll.register(channel, select.POLLIN)
     poll.register(wakeup_read, select.POLLIN)
     alive: set[int] = set()
+    forks = 0
+    idle_work: Iterator[int] = iter(())
     try:
         while True:
-            for descriptor, _ in poll.poll():
+            for descriptor, _ in _ready(poll, idle_work):
                 if descriptor == wakeup_read:
                     os.read(wakeup_read, 4096)
                     _reap(channel, alive)
                 elif not _fork_one(channel, alive, (wakeup_read, wakeup_write)):
                     return
+                else:
+                    forks += 1
+                    if forks == COLLAPSING_PAYS:
+                        idle_work = huge_pages.collapsing()
     finally:
         kill_trees(alive)
+
+
+def _ready(poll: select.poll, idle_work: Iterator[int]) -> list[tuple[int, int]]:
+    """What there is to do next; as long as there is nothing, idle work goes on step by step."""
+    while not (ready := poll.poll(0)):
+        if next(idle_work, None) is None:
+            return poll.poll()
+    return ready
 
 
 def _fork_one(channel: Channel, alive: set[int], private: tuple[int, ...]) -> bool:

@@ -9,12 +9,15 @@ import socket
 import sys
 import tempfile
 import traceback
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 from chaosckpt.engine import rank
 from chaosckpt.engine.channel import Channel, pair
 from chaosckpt.engine.messages import AttemptOrder, NodeSettings, Place, RankOrder, Ready, Refused, TargetFacts
 from chaosckpt.errors import ChaosckptError, UsageError
+from chaosckpt.model.settings import WorkloadSettings
 from chaosckpt.plugins import load_target
 
 
@@ -31,6 +34,8 @@ def up(settings: NodeSettings) -> Ready | Refused:
     if settings.launch == "fork":
         modules = modules or _rehearse(settings)
         import_all(modules)
+        if _in_child(practise):
+            practise()
     return Ready(facts, modules, len(os.listdir("/proc/self/task")))
 
 
@@ -59,6 +64,52 @@ def import_all(modules: tuple[str, ...]) -> None:
             importlib.import_module(name)
         except Exception:  # whatever a foreign module raises, a rank will meet it again, in its own life
             continue
+
+
+def practise() -> None:
+    """Train, save and load a tiny job without any target, so that ranks find this code run in: half of a rank's first save is that.
+
+    A target's own code runs in ranks only: what it keeps in its modules must not be shared among them. Random streams stay as
+    they were.
+    """
+    from torch.distributed.checkpoint import state_dict_loader, state_dict_saver
+    from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
+
+    from chaosckpt.workload.digest import digest
+    from chaosckpt.workload.loop import build, train_step
+    from chaosckpt.workload.rng import RandomStreams
+
+    streams = RandomStreams()
+    before = streams.state_dict()
+    directory = Path(tempfile.mkdtemp(prefix="chaosckpt-practice-"))
+    try:
+        job = build(WorkloadSettings(), rank=0, world_size=1, attempt=0)
+        for _ in range(2):
+            train_step(job)
+            digest(job.state)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                where = directory / str(job.state.step)
+                state_dict_saver.save(job.state.sharded_state_dict(), storage_writer=FileSystemWriter(where))
+                template = job.state.sharded_state_dict()
+                state_dict_loader.load(template, storage_reader=FileSystemReader(where))
+                job.state.load_sharded_state_dict(template)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+        streams.load_state_dict(before)
+
+
+def _in_child(action: Callable[[], None]) -> bool:
+    """Whether a forked child can do this and then still has one thread: a parent with more could not be forked from."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            action()
+            os._exit(0 if len(os.listdir("/proc/self/task")) == 1 else 1)
+        except BaseException:  # what can't be practised leaves ranks less warm
+            traceback.print_exc()
+        os._exit(1)
+    return os.waitpid(pid, 0)[1] == 0
 
 
 def _rehearse(settings: NodeSettings) -> tuple[str, ...]:

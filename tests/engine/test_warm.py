@@ -1,0 +1,53 @@
+"""The fork server's warm-up: what it practises and how it lays out its memory shows in nothing but speed."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import torch
+
+from chaosckpt.engine import huge_pages, warm
+
+PRACTISE = """
+import os, torch
+from chaosckpt.engine import warm
+torch.set_num_threads(1)
+warm.practise()
+print(len(os.listdir("/proc/self/task")))
+"""
+
+
+def test_practice_leaves_nothing_behind(tmp_path, monkeypatch):
+    """After practising the random streams stand where they stood, and no file is left."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    states = random.getstate(), numpy.random.get_state(legacy=False), torch.get_rng_state()
+    warm.practise()
+    assert random.getstate() == states[0]
+    numpy.testing.assert_equal(numpy.random.get_state(legacy=False), states[1])
+    assert torch.equal(torch.get_rng_state(), states[2])
+    assert list(tmp_path.glob("chaosckpt-*")) == []
+
+
+def test_practice_starts_no_thread():
+    """A process with one thread has one after practising, so that ranks can be forked from it."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    root = Path(__file__).parent.parent.parent
+    done = subprocess.run(
+        [sys.executable, "-c", PRACTISE], cwd=root, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "1\n"
+
+
+def test_huge_pages_keep_what_memory_holds():
+    """Memory that was put into huge pages, where the kernel can, holds what it held."""
+    held = [bytearray(os.urandom(1 << 20)) for _ in range(6)]
+    copies = [bytes(one) for one in held]
+    tried = list(huge_pages.collapsing())
+    assert len(tried) == len(set(tried))
+    assert all(address % (2 << 20) == 0 for address in tried)
+    assert [bytes(one) for one in held] == copies
