@@ -193,7 +193,7 @@ def _end_with_parent(campaign: Campaign) -> None:
 
 def log_to(path: Path) -> None:
     """structlog as JSON lines into the run directory."""
-    stream = open(path, "a", encoding="utf-8", buffering=1)
+    stream = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 - it is open as long as the process runs
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,

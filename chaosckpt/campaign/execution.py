@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import msgspec
 import structlog
 
-from chaosckpt import oracle
+from chaosckpt.campaign.judging import check
 from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.trial import run_trial
@@ -112,11 +112,11 @@ class Executor:
 
             try:
                 journal = run_trial(self.scenario, schedule, self.arena, trial=trial, deadlines=deadlines, write=record)
-                return Executed(journal, oracle.check(self.scenario, journal))
+                return Executed(journal, check(self.scenario, journal))
             except HarnessError as error:
                 LOG.warning("harness trouble", trial=trial, retry=retry, why=str(error))
                 if self._rebuild is None:
                     raise
                 self.arena = self._rebuild()
         journal = j.Journal(tuple(seen))
-        return Executed(journal, oracle.check(self.scenario, journal), troubled=True)
+        return Executed(journal, check(self.scenario, journal), troubled=True)

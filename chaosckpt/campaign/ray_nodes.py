@@ -1,8 +1,9 @@
 """Nodes as Ray actors: the actor owns a node process, and that process talks to the trial runner over one TCP connection.
 
-Ray decides where a node lives, keeps it, and ends it. What a trial says to its nodes would cost a millisecond a call through
-Ray; over the connection it costs a twentieth of that, or less, and what a node tells arrives in the order in which it was told. The node
-process dies with its actor (the kernel's parent-death signal), with the driver (the connection ends), and with its machine.
+Ray decides where a node lives, keeps it, and ends it. What a trial says to its nodes would cost a millisecond a call
+through Ray; over the connection it costs a twentieth of that, or less, and what a node tells arrives in the order in
+which it was told. The node process dies with its actor (the kernel's parent-death signal), with the driver (the
+connection ends), and with its machine.
 """
 
 from __future__ import annotations

@@ -111,7 +111,8 @@ def _scenario_of(folder: Path) -> Scenario:
 
 
 def _trial(options: ReproduceOptions) -> _Case:
-    assert options.scenario is not None and options.trial is not None
+    assert options.scenario is not None
+    assert options.trial is not None
     seed, index = parse_trial(options.trial)
     prepared = prepare(options.scenario)
     return _Case(

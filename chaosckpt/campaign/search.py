@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import structlog
 
@@ -13,6 +15,7 @@ from chaosckpt.campaign.execution import Executed, Executor
 from chaosckpt.campaign.options import FuzzOptions
 from chaosckpt.campaign.store import TrialLog, TrialRecord
 from chaosckpt.campaign.tally import Tally
+from chaosckpt.engine.arena import Arena
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census
@@ -23,6 +26,7 @@ from chaosckpt.strategies.coverage import CensusPoint, struck
 from chaosckpt.strategies.drawing import draw, is_single
 
 LOG = structlog.get_logger("chaosckpt.campaign")
+KEPT = "kept"
 Investigate = Callable[[Executor, TrialRecord, Schedule, Executed], None]
 
 
@@ -113,6 +117,8 @@ class Search:
             self.fresh += 1
         self.show()
         if record.outcome == "violation":
+            if self.options.keep:
+                keep(executor.arena, self.options.run_directory / KEPT / record.trial.replace(":", "-"))
             self._investigate(executor, record, schedule, executed)
             self.show()
 
@@ -160,6 +166,15 @@ class Search:
             )
             self.message = ""
         self._show(progress)
+
+
+def keep(arena: Arena, directory: Path) -> None:
+    """Copy what the tiers hold at a trial's end, as far as this machine sees them."""
+    for number in range(len(arena.nodes)):
+        for tier, path in arena.tiers(number).items():
+            copy = directory / (tier if tier == "shared" else f"{tier}-{number}")
+            if Path(path).is_dir() and not copy.exists():
+                shutil.copytree(path, copy, symlinks=True)
 
 
 def struck_points(journal: j.Journal, known: frozenset[CensusPoint]) -> Iterator[CensusPoint]:

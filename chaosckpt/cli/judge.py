@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from chaosckpt import oracle
-from chaosckpt.campaign import journals, options, run_directory
+from chaosckpt.campaign import journals, judging, options, run_directory
 from chaosckpt.campaign.journals import Numbered
 from chaosckpt.campaign.options import parse_trial
 from chaosckpt.cli import output
@@ -40,7 +39,7 @@ def judge(context: click.Context, run: str, explain: str | None, as_json: bool) 
     if explain is not None:
         parse_trial(explain)
         context.exit(_explain(scenario, _of_trial(directory, explain), as_json))
-    verdicts = {found.journal.trial: oracle.check(scenario, found.journal) for found in journals.read(directory)}
+    verdicts = {found.journal.trial: judging.check(scenario, found.journal) for found in journals.read(directory)}
     if as_json:
         output.print_json({"run": str(directory), **_counts(verdicts), "verdicts": verdicts})
     else:
@@ -71,8 +70,8 @@ def _of_trial(directory: Path, trial: str) -> Numbered:
 
 def _explain(scenario: Scenario, found: Numbered, as_json: bool) -> int:
     """Print the oracle's reasoning about one trial, and where its journal stands; returns the exit code."""
-    verdict = oracle.check(scenario, found.journal)
-    explanation = oracle.explain(scenario, found.journal)
+    verdict = judging.check(scenario, found.journal)
+    explanation = judging.explain(scenario, found.journal)
     first, last = found.places[0], found.places[-1]
     if as_json:
         output.print_json(

@@ -62,8 +62,7 @@ class _Golden:
         for topology in (first, *others):
             if topology != first:
                 runs.append(self._like(main, self._run(topology, None)))
-            for step in self.saves:
-                runs.append(self._like(main, self._run(topology, step)))
+            runs += [self._like(main, self._run(topology, step)) for step in self.saves]
         shutil.rmtree(self.snapshots, ignore_errors=True)
         return Census(runs=tuple(runs), environment=census_cache.environment())
 

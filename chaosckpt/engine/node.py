@@ -1,10 +1,10 @@
 """The node process: one event loop that owns a fork server, the gates of its ranks and its node-local storage.
 
-Run as `python -m chaosckpt.engine.node FD [PARENT]`, where FD is its end of the trial runner's channel. It imports no torch.
-Whatever it started ends when that channel does, or with the process PARENT that started it.
+Run as `python -m chaosckpt.engine.node FD [PARENT]`, where FD is its end of the trial runner's channel. It imports no
+torch. Whatever it started ends when that channel does, or with the process PARENT that started it.
 
-Verbs (each a method `do_VERB`): start, rendezvous, look, rest, freeze, kill, terminate, resume, reset, drop, records, counts, latest, facts,
-lose, use, stop.
+Verbs (each a method `do_VERB`): start, rendezvous, look, rest, freeze, kill, terminate, resume, reset, drop, records,
+counts, latest, facts, lose, use, stop.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Rest: whether a set of processes can go no further by itself, told from the kernel's counters, without a timer.
 
-Processes are at rest when, between two looks, every thread sat in a system call that waits, none used CPU time, no socket queue
-held bytes (but for what a peer left behind that has closed) and no TCP byte moved. Threads that poll sockets with a short timeout (gloo's loop wakes every 10 ms) may run in
-between: their only inputs are those sockets. A thread that the gate holds counts as waiting. Timed waits can still end later:
-the harness acts at once when rest is established.
+Processes are at rest when, between two looks, every thread sat in a system call that waits, none used CPU time, no
+socket queue held bytes (but for what a peer left behind that has closed) and no TCP byte moved. Threads that poll
+sockets with a short timeout (gloo's loop wakes every 10 ms) may run in between: their only inputs are those sockets.
+A thread that the gate holds counts as waiting. Timed waits can still end later: the harness acts at once when rest is
+established.
 """
 
 from __future__ import annotations
