@@ -19,6 +19,7 @@ from chaosckpt.engine.rest import descendants
 _TICKS = os.sysconf("SC_CLK_TCK")
 _UTIME, _CSTIME = 11, 15
 ENDING_SECONDS = 30
+LONGEST_SECONDS = 3600
 
 
 def of_tree(pid: int) -> float:
@@ -56,7 +57,10 @@ def run(command: Sequence[str], expected: Sequence[int] = (0,), environment: Map
             command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=environment, start_new_session=True
         )
         try:
-            status = process.wait()
+            status = process.wait(timeout=LONGEST_SECONDS)
+        except subprocess.TimeoutExpired as error:
+            end(process)
+            raise click.ClickException(f"{' '.join(command[:6])} did not end within {LONGEST_SECONDS} s") from error
         except BaseException:
             end(process)
             raise

@@ -93,7 +93,9 @@ def main() -> None:
             if kill and training.step == STEPS and dist.get_rank() == 0:
                 os.fsync = die_at_fsync  # type: ignore[assignment]
             training.save()
-    dist.destroy_process_group()
+    dist.barrier()
+    # At times destroy_process_group never returns (torch 2.13, gloo: it joins a thread that waits for a lock).
+    os._exit(0)
 
 
 if __name__ == "__main__":
