@@ -68,12 +68,13 @@ def sweep(parent: Path) -> list[Path]:
 
 
 def _began(pid: int) -> str:
-    """When a process began, in the kernel's ticks since boot; empty when there is none of that number."""
+    """When a process began, in the kernel's ticks since boot; empty when there is none of that number, or only its remains."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
-            return stream.read().rpartition(b")")[2].split()[19].decode()
+            fields = stream.read().rpartition(b")")[2].split()
     except OSError:
         return ""
+    return "" if fields[0] in (b"Z", b"X") else fields[19].decode()
 
 
 def empty(tier: Path) -> int:
