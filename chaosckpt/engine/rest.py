@@ -35,7 +35,9 @@ _SOCK_DIAG_BY_FAMILY = 20
 _NLM_F_REQUEST_DUMP = 0x301
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
 _INET_DIAG_INFO = 2
-_TCP_CLOSE_WAIT, _TCP_LISTEN = 8, 10
+_TCP_TIME_WAIT, _TCP_CLOSE_WAIT, _TCP_LISTEN = 6, 8, 10
+_STATES = 0xFFF & ~(1 << _TCP_TIME_WAIT | 1 << _TCP_LISTEN)
+"""Those in which a socket can be some process's and move bytes. Of past trials, hundreds of sockets are in TIME_WAIT."""
 _HEADER = struct.Struct("=IHHII")
 _BYTES_ACKED_OFFSET = 120  # of tcpi_bytes_acked, followed by tcpi_bytes_received, in struct tcp_info
 
@@ -56,7 +58,7 @@ class SocketCounters:
         """The rows of these sockets, sorted; listeners left out."""
         found: list[Row] = []
         for family in (socket.AF_INET, socket.AF_INET6):
-            body = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 1 << (_INET_DIAG_INFO - 1), 0, 0xFFF)
+            body = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 1 << (_INET_DIAG_INFO - 1), 0, _STATES)
             header = _HEADER.pack(_HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST_DUMP, 1, 0)
             self._netlink.send(header + body)
             found.extend(row for row in self._dump() if row[0] in inodes)
