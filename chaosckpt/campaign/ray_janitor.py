@@ -20,8 +20,11 @@ SESSION = "CHAOSCKPT_SESSION"
 """The variable with the token."""
 
 
-def carrying(token: str) -> list[int]:
-    """Processes of this user that were started with this token in their environment, this one left out."""
+def carrying(token: str, directory: Path | None = None) -> list[int]:
+    """Processes of this user that were started with this token in their environment, this one left out.
+
+    With the cluster's `directory`, processes of Ray that hold a file in it, too: they write their title over their environment.
+    """
     entry = f"{SESSION}={token}".encode()
     found = []
     for name in os.listdir("/proc"):
@@ -32,14 +35,32 @@ def carrying(token: str) -> list[int]:
                 environment = stream.read()
         except OSError:
             continue  # it has ended, or is another user's
-        if entry in environment.split(b"\0"):
+        if entry in environment.split(b"\0") or (directory is not None and _titled(name) and _holds(name, directory)):
             found.append(int(name))
     return found
 
 
+def _titled(name: str) -> bool:
+    """Whether this process shows a title of Ray's in place of its command."""
+    try:
+        with open(f"/proc/{name}/cmdline", "rb") as stream:
+            return stream.read(5) == b"ray::"
+    except OSError:
+        return False
+
+
+def _holds(name: str, directory: Path) -> bool:
+    """Whether this process has a file below the directory open."""
+    try:
+        opened = [os.readlink(f"/proc/{name}/fd/{number}") for number in os.listdir(f"/proc/{name}/fd")]
+    except OSError:
+        return False  # it has ended, or is closing what it has; whoever clears away looks again
+    return any(target.startswith(f"{directory.resolve()}/") for target in opened)
+
+
 def clear_away(token: str, directory: Path | None) -> None:
-    """SIGKILL every process that carries the token, until there is none, and remove the marked directory."""
-    while processes := carrying(token):
+    """SIGKILL every process that is of the session, until there is none, and remove the marked directory."""
+    while processes := carrying(token, directory):
         for pid in processes:
             try:
                 os.kill(pid, signal.SIGKILL)

@@ -36,6 +36,24 @@ def test_only_what_carries_the_token_is_killed(tmp_path) -> None:
     other.communicate(b"\n")
 
 
+def test_a_process_that_wrote_over_its_environment_is_known_by_its_files(tmp_path) -> None:
+    """Ray's agents show a title where their environment was; what they hold open tells whose they are."""
+    home, elsewhere = storage.make(tmp_path / "home"), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    agents = []
+    for directory in (home, elsewhere):
+        with open(directory / "agent.log", "w") as log:
+            command = ["ray::Agent", "-c", "input()"]
+            agents.append(
+                subprocess.Popen(command, executable=sys.executable, stdin=subprocess.PIPE, stderr=log, env={})
+            )
+    clear_away("mine-2", home)
+    agents[0].communicate()
+    assert agents[0].returncode == -9
+    assert agents[1].poll() is None
+    agents[1].communicate(b"\n")
+
+
 def test_a_killed_driver_is_cleared_away(tmp_path) -> None:
     """When the driver is killed, what it started in other sessions ends, and its directory goes."""
     home = storage.make(tmp_path / "home")
