@@ -80,7 +80,8 @@ class _Golden:
         started = time.monotonic()
         outcome = AttemptRun(self.arena, order, topology, (), events.append, deadlines).run()
         seconds = time.monotonic() - started
-        if must_finish and outcome != "finished":
+        finished = sum(isinstance(event, j.Finished) for event in events)
+        if must_finish and (outcome != "finished" or finished < topology.world_size):
             raise UsageError(_failure(what, outcome, events))
         if keep is not None:
             for node in self.arena.distinct():
@@ -178,10 +179,17 @@ def points(kept: Sequence[Sequence[Labelled]]) -> tuple[Point, ...]:
     return tuple(found)
 
 
+def _status(event: j.RankExited) -> str:
+    return f"status {event.exit_code}" if event.signal is None else f"signal {event.signal}"
+
+
 def _failure(what: str, outcome: str, events: Sequence[j.AnyEvent]) -> str:
     raised = [event for event in events if isinstance(event, j.Raised)]
     if raised:
         first = raised[0]
         return f"{what} failed in {first.where} on rank {first.rank}: {first.error_type}: {first.message}"
+    own = [event for event in events if isinstance(event, j.RankExited) and event.by == "self"]
+    ends = ", ".join(f"rank {event.rank} ended by itself with {_status(event)}" for event in own)
     tails = [event.stderr_tail for event in events if isinstance(event, j.RankExited) and event.stderr_tail]
-    return f"{what} {outcome}" + (f"; it printed: {tails[0].strip()[-600:]}" if tails else " without a word")
+    said = f"it printed: {tails[0].strip()[-600:]}" if tails else "without a word and before it was done"
+    return f"{what} failed: {'; '.join(filter(None, [ends, said]))}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import sys
 import msgspec
 
 from chaosckpt.engine.channel import Channel, pair
+from chaosckpt.engine.lineage import kill_trees
 from chaosckpt.engine.messages import Forked, ForkServerMessage, NodeSettings, Ready, Reaped, Refused, TargetFacts
 from chaosckpt.errors import HarnessError, UsageError
 
@@ -19,10 +21,11 @@ _DECODER: msgspec.msgpack.Decoder[ForkServerMessage] = msgspec.msgpack.Decoder(F
 class Launcher:
     """The fork server's other end. With `launch = "exec"` the fork server only tells the target's facts and ends.
 
-    Raises UsageError or HarnessError when the fork server refuses the settings or dies while it warms up.
+    Raises UsageError or HarnessError when the fork server refuses the settings or dies while it warms up, or when the channel of the
+    `runner`, who says nothing meanwhile, ends.
     """
 
-    def __init__(self, settings: NodeSettings) -> None:
+    def __init__(self, settings: NodeSettings, runner: Channel) -> None:
         self._settings = settings
         self._python = settings.python or sys.executable
         ours, theirs = pair()
@@ -33,6 +36,7 @@ class Launcher:
         theirs.close()
         channel = Channel(ours)
         channel.send(settings)
+        self._await(channel, runner)
         try:
             answer = _DECODER.decode(channel.receive())
         except (EOFError, ConnectionResetError) as error:
@@ -53,8 +57,17 @@ class Launcher:
         if settings.launch == "exec" or answer.threads != 1:
             # A parent with threads can't be forked safely: its ranks start cold, which is slow but right.
             channel.close()
+            self._process.kill()  # its work is done, and a thread of the target's might keep it alive
             self._process.wait()
             self.channel = None
+
+    def _await(self, channel: Channel, runner: Channel) -> None:
+        """Until the fork server says something: a target that hangs while it is imported must not outlive the harness."""
+        ready, _, _ = select.select([channel, runner], [], [])
+        if channel not in ready:
+            kill_trees([self._process.pid])
+            self._process.wait()
+            raise HarnessError("the runner of this node went away while it warmed up")
 
     def _environment(self) -> dict[str, str]:
         environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")

@@ -156,9 +156,18 @@ class LocalNode(ConnectedNode):
         ours, theirs = pair()
         command = [sys.executable, "-m", "chaosckpt.engine.node", str(theirs.fileno())]
         environment = environment_with(settings.import_path)
-        self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=environment)
+        # What a target prints while it is imported must not get into the result that we print: 2 is our standard error.
+        self._process = subprocess.Popen(
+            command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=2, env=environment
+        )
         theirs.close()
-        super().__init__(Channel(ours), settings, address)
+        try:
+            super().__init__(Channel(ours), settings, address)
+        except BaseException:
+            # An interrupt while it warms up, too, must not leave it behind: it ends with its channel.
+            ours.close()
+            self._end()
+            raise
 
     def _ended_early(self) -> str:
         return f"a node process ended with status {self._process.wait()} before it was ready"
@@ -174,10 +183,15 @@ class LocalNode(ConnectedNode):
         """See Node.close."""
         self.inbox = None
         self._shut()
+        self._end()
+
+    def _end(self) -> None:
+        """Wait for the process, whose channel has ended; one that hangs is ended."""
         try:
             self._process.wait(timeout=15)
         except subprocess.TimeoutExpired:
-            self.destroy()
+            self._process.kill()
+            self._process.wait()
 
     def destroy(self) -> None:
         """See Node.destroy. The fork server sees its channel end and takes the ranks along."""

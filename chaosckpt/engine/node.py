@@ -9,6 +9,7 @@ counts, latest, facts, lose, use, stop.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import re
@@ -58,7 +59,7 @@ class Node:
         self.frozen = False
         self.stopping = False
         self.order = itertools.count()
-        self.launcher = Launcher(settings)
+        self.launcher = Launcher(settings, channel)
         self.nonces = [re.compile(pattern) for pattern in self.launcher.facts.nonces]
 
     def run(self) -> None:
@@ -330,7 +331,8 @@ def main() -> None:
         node = Node(channel, settings)
     except (ChaosckptError, OSError) as error:
         code = error.exit_code if isinstance(error, ChaosckptError) else HarnessError.exit_code
-        channel.send(Reply(0, code, error=str(error)))
+        with contextlib.suppress(OSError):  # the runner may be gone
+            channel.send(Reply(0, code, error=str(error)))
         return
     channel.send(Reply(0, [node.launcher.facts, node.launcher.modules]))
     node.run()

@@ -10,15 +10,17 @@ import traceback
 from datetime import timedelta
 from pathlib import Path
 from types import FrameType
+from typing import get_args
 
 import msgspec
 
 from chaosckpt.engine.channel import Channel
 from chaosckpt.engine.gate.install import install
 from chaosckpt.engine.messages import Mark, RankOrder, Rendezvous, Report
+from chaosckpt.errors import PluginError
 from chaosckpt.model.journal import Acknowledged, Finished, Raised, Recovered, RecoveryStarted, SaveStarted
 from chaosckpt.plugins import load_target
-from chaosckpt.targets.api import Chosen, Context, Done, Intent, Pending, Target
+from chaosckpt.targets.api import Ack, Chosen, Context, Done, Intent, Level, Nothing, Pending, Target
 from chaosckpt.workload.digest import digest
 from chaosckpt.workload.loop import Job, build, train_step
 
@@ -102,8 +104,7 @@ class Life:
         """Let the target recover, then report the step that it names beside what the live objects hold."""
         self.where = "recover"
         self.report(RecoveryStarted(attempt=self.attempt, rank=self.rank))
-        answer = target.recover(job.state, Intent(self.order.attempt.intent))
-        chosen = answer.step if isinstance(answer, Chosen) else None
+        chosen = chosen_step(target.recover(job.state, Intent(self.order.attempt.intent)))
         self.report(Recovered(attempt=self.attempt, rank=self.rank, chosen=chosen, digest=digest(job.state)))
 
     def train(self, job: Job, target: Target) -> None:
@@ -126,6 +127,8 @@ class Life:
         self.where, self.step = "save", state.step
         self.report(SaveStarted(attempt=self.attempt, rank=self.rank, step=state.step, digest=digest(state)))
         pending = target.save(state, state.step)
+        if not isinstance(pending, Pending):
+            raise PluginError(f"save returned {pending!r}; it must return what has wait(), such as Done('shared')")
         self.outstanding.append((state.step, pending))
         if isinstance(pending, Done):
             self.acknowledge_oldest()
@@ -134,6 +137,8 @@ class Life:
         """Await the oldest outstanding save and report its level; a slower tier is awaited in its turn."""
         step, pending = self.outstanding.pop(0)
         ack = pending.wait()
+        if not isinstance(ack, Ack) or ack.level not in get_args(Level):
+            raise PluginError(f"wait of a save returned {ack!r}; it must return Ack('local') or Ack('shared')")
         self.report(Acknowledged(attempt=self.attempt, rank=self.rank, step=step, level=ack.level))
         if ack.then is not None:
             self.outstanding.append((step, ack.then))
@@ -147,6 +152,16 @@ class Life:
                 attempt=self.attempt, rank=self.rank, where=self.where, step=self.step, error_type=kind, message=message
             )
         )
+
+
+def chosen_step(answer: object) -> int | None:
+    """The step that a recovery names, None for Nothing. Raises PluginError for what is no answer: it must not pass for one."""
+    if isinstance(answer, Nothing):
+        return None
+    # bool is an int to Python, and a step of numpy or torch is none to the node.
+    if isinstance(answer, Chosen) and type(answer.step) is int:
+        return answer.step
+    raise PluginError(f"recover returned {answer!r}; it must return Chosen(step), with an int, or Nothing()")
 
 
 def _on_sigterm(number: int, frame: FrameType | None) -> None:
