@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -62,7 +63,8 @@ def sweep(parent: Path) -> list[Path]:
         except (OSError, msgspec.DecodeError):
             continue
         if owner.host == os.uname().nodename and _began(owner.pid) != owner.began:
-            shutil.rmtree(path, ignore_errors=True)
+            with contextlib.suppress(OSError):  # another harness may sweep it at the same time
+                remove(path)
             removed.append(path)
     return removed
 
@@ -96,4 +98,17 @@ def empty(tier: Path) -> int:
 def remove(path: Path) -> None:
     """Delete a directory that `make` made; without its mark it is left alone, and one that is gone already is fine."""
     if (path / MARK).is_file():
-        shutil.rmtree(path)
+        _clear(path)
+        (path / MARK).unlink(missing_ok=True)
+        path.rmdir()
+
+
+def _clear(path: Path) -> None:
+    """Delete all but the mark: whoever is killed here leaves a directory that the next one still knows."""
+    for child in path.iterdir():
+        if child.name == MARK:
+            continue
+        if child.is_dir() and not child.is_symlink():
+            shutil.rmtree(child)
+        else:
+            child.unlink(missing_ok=True)
