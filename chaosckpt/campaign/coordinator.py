@@ -12,13 +12,14 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import FrameType
 
 import msgspec
 import structlog
 
+from chaosckpt.campaign import logs
 from chaosckpt.campaign import options as campaign_options
 from chaosckpt.campaign.execution import Executor, Turns
 from chaosckpt.campaign.investigation import Investigator
@@ -30,11 +31,12 @@ from chaosckpt.campaign.ray_cluster import Cluster, connect
 from chaosckpt.campaign.search import Search
 from chaosckpt.campaign.store import JournalFile, TrialLog
 from chaosckpt.engine.arena import Arena
-from chaosckpt.errors import ChaosckptError, UsageError
+from chaosckpt.errors import ChaosckptError, HarnessError, UsageError, of_this_machine
 from chaosckpt.model.summary import CampaignSummary, Progress
 from chaosckpt.plugins import fault_kinds
 
 LOG = structlog.get_logger("chaosckpt.campaign")
+INTERRUPTED = 130
 IMPATIENT = 2
 """Interrupts after which nothing more is waited for."""
 
@@ -70,6 +72,8 @@ class Campaign:
         self.interrupts = 0
         self.search: Search | None = None
         self.ended = threading.Event()
+        self.booting = False
+        """Ray is being started by a thread that can't be stopped; when this process ends, the janitor clears away what it started."""
 
     def interrupt(self, number: int = signal.SIGINT, frame: FrameType | None = None) -> None:
         """Stop as soon as the running trials have ended; at once when asked again."""
@@ -85,11 +89,13 @@ class Campaign:
         workers = options.workers or default_workers()
         with ExitStack() as stack:
             pool = ThreadPoolExecutor(max_workers=1)
-            stack.callback(pool.shutdown, wait=True, cancel_futures=True)
+            stack.callback(pool.shutdown, wait=False, cancel_futures=True)
             connecting = pool.submit(lambda: stack.enter_context(connect(options.address, cpus=os.cpu_count() or 1)))
+            self.booting = True
             prepared = prepare(options.scenario, say=self.teller.preparing)
             self.teller.preparing("waiting for Ray")
             cluster: Cluster = connecting.result()
+            self.booting = False
             signal.signal(signal.SIGINT, self.interrupt)
             self.teller.preparing(f"starting {workers} arenas")
             where = options.scenario.storage.shared
@@ -161,23 +167,37 @@ def main() -> None:
     run, descriptor = Path(sys.argv[1]), int(sys.argv[2])
     os.set_inheritable(descriptor, False)
     teller = Teller(descriptor)
-    log_to(run / "log.jsonl")
+    logs.to_run(run, lambda entry: teller.tell(Told(log=entry)))
     options = msgspec.structs.replace(campaign_options.load(run), resume="--resume" in sys.argv[3:])
     campaign = Campaign(options, teller)
     signal.signal(signal.SIGINT, campaign.interrupt)
     threading.Thread(target=_end_with_parent, args=(campaign,), name="end-with-parent", daemon=True).start()
     try:
         summary = campaign.run()
+        (run / "summary.json").write_bytes(msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
+        teller.tell(Told(summary=summary))
+        code = 0
     except ChaosckptError as error:
-        LOG.error("the campaign can't go on", why=str(error))
-        teller.tell(Told(error=str(error), usage=isinstance(error, UsageError)))
-        sys.exit(error.exit_code)
+        code = _give_up(teller, str(error), error)
+    except OSError as error:
+        if (why := of_this_machine(error)) is None:
+            raise
+        code = _give_up(teller, why, HarnessError(why))
     except KeyboardInterrupt:
-        sys.exit(130)
+        code = INTERRUPTED
     finally:
         campaign.ended.set()
-    (run / "summary.json").write_bytes(msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
-    teller.tell(Told(summary=summary))
+    if campaign.booting:
+        os._exit(code)
+    sys.exit(code)
+
+
+def _give_up(teller: Teller, why: str, error: ChaosckptError) -> int:
+    """Say why the campaign can't go on; returns the exit code. The log may be on the disk that is full."""
+    teller.tell(Told(error=why, usage=isinstance(error, UsageError)))
+    with suppress(OSError):
+        LOG.error("the campaign can't go on", why=why)
+    return error.exit_code
 
 
 def _end_with_parent(campaign: Campaign) -> None:
@@ -188,22 +208,7 @@ def _end_with_parent(campaign: Campaign) -> None:
         return
     os.kill(os.getpid(), signal.SIGINT)
     if not campaign.ended.wait(timeout=3.0):
-        os._exit(130)
-
-
-def log_to(path: Path) -> None:
-    """structlog as JSON lines into the run directory."""
-    stream = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 - it is open as long as the process runs
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso"),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ],
-        logger_factory=structlog.WriteLoggerFactory(file=stream),
-        cache_logger_on_first_use=False,
-    )
+        os._exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -95,9 +95,10 @@ def _own(cpus: int, directory: Path | None) -> Iterator[Cluster]:
     session = secrets.token_hex(8)
     base = _short(directory)
     storage.sweep(base)
-    home = storage.make(base / f"{storage.PREFIX}ray-{session[:6]}")
-    janitor = Janitor(session, home)
+    home = base / f"{storage.PREFIX}ray-{session[:6]}"
+    janitor = Janitor(session, home)  # before there is anything that it would have to clear away
     try:
+        storage.make(home)
         with _environment(_variables() | {SESSION: session}):
             ray = imported_ray()
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from chaosckpt.errors import ChaosckptError
+from chaosckpt.errors import ChaosckptError, of_this_machine
 
 OWN_FAULT = 3
 INTERRUPTED = 130
@@ -64,6 +64,12 @@ def guarded(group: click.Group, arguments: list[str] | None = None) -> NoReturn:
         # Standard output leads nowhere from now on, so that the flush at exit is quiet.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = READER_GONE
+    except OSError as error:
+        code = OWN_FAULT
+        if (why := of_this_machine(error)) is not None and "--debug" not in arguments:
+            click.echo(f"chaosckpt: {why}", err=True)
+        else:
+            _own_fault(debug="--debug" in arguments)
     except Exception:  # Whatever else escapes is a fault of chaosckpt, and is told as that.
         _own_fault(debug="--debug" in arguments)
         code = OWN_FAULT
