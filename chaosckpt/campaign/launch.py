@@ -18,6 +18,7 @@ from types import FrameType
 
 import msgspec
 
+from chaosckpt.campaign import logs
 from chaosckpt.campaign.options import FuzzOptions
 from chaosckpt.errors import HarnessError, UsageError
 from chaosckpt.model.summary import CampaignSummary, Progress
@@ -28,10 +29,11 @@ TAIL_LINES = 12
 
 
 class Told(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line from the coordinator: progress, the result, or why there is none (`usage`: the user's mistake)."""
+    """One line from the coordinator: progress, a log entry, the result, or why there is none (`usage`: the user's mistake)."""
 
     progress: Progress | None = None
     summary: CampaignSummary | None = None
+    log: dict[str, str] = {}
     error: str = ""
     usage: bool = False
 
@@ -73,6 +75,8 @@ def _coordinate(options: FuzzOptions, watch: Callable[[Progress], None], resume:
                 told = msgspec.json.decode(line, type=Told)
                 if told.progress is not None:
                     watch(told.progress)
+                elif told.log:
+                    logs.repeat(told.log)
                 else:
                     last = told
         status = _end(process)

@@ -36,6 +36,9 @@ def group(context: click.Context, debug: bool) -> None:
     newest complete checkpoint with its whole state, or failed clearly.
     """
     context.obj = debug
+    from chaosckpt.campaign import logs  # Imported late, so that help is shown at once.
+
+    logs.to_terminal()
 
 
 for command in (fuzz, reproduce, judge, listing, doctor, init):
