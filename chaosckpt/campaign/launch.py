@@ -60,7 +60,7 @@ def fuzz(options: FuzzOptions, watch: Callable[[Progress], None]) -> CampaignSum
 def _coordinate(options: FuzzOptions, watch: Callable[[Progress], None], resume: bool) -> tuple[Told | None, int]:
     """One life of a coordinator: its last word, if it had one, and its exit status."""
     read, write = os.pipe()
-    command = [sys.executable, "-m", "chaosckpt.campaign.coordinator", options.run, str(write)]
+    command = [sys.executable, "-P", "-m", "chaosckpt.campaign.coordinator", options.run, str(write)]
     if resume or options.resume:
         command.append("--resume")
     with open(options.run_directory / LOG_FILE, "ab") as log:

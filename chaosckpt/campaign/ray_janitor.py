@@ -75,7 +75,7 @@ class Janitor:
 
     def __init__(self, token: str, directory: Path) -> None:
         waits, self._alive = os.pipe()
-        command = [sys.executable, "-m", "chaosckpt.campaign.ray_janitor", str(waits), token, str(directory)]
+        command = [sys.executable, "-P", "-m", "chaosckpt.campaign.ray_janitor", str(waits), token, str(directory)]
         self._process = subprocess.Popen(command, pass_fds=[waits], stdin=subprocess.DEVNULL, start_new_session=True)
         os.close(waits)
 

@@ -81,7 +81,7 @@ class NodeActor:
             connection.settimeout(None)
             be_prompt(connection)
             connection.sendall(token.encode())
-            command = [sys.executable, "-m", "chaosckpt.engine.node", str(connection.fileno()), str(os.getpid())]
+            command = [sys.executable, "-P", "-m", "chaosckpt.engine.node", str(connection.fileno()), str(os.getpid())]
             return subprocess.Popen(
                 command,
                 pass_fds=[connection.fileno()],

@@ -20,7 +20,7 @@ Mode = Literal["seccomp", "none"]
 def tried() -> Probe:
     """What a child process found when it put itself under a gate. A filter can't be taken off, so it is a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-m", "chaosckpt.engine.gate.probe"], capture_output=True, text=True, check=False
+        [sys.executable, "-P", "-m", "chaosckpt.engine.gate.probe"], capture_output=True, text=True, check=False
     )
     try:
         return msgspec.json.decode(done.stdout, type=Probe)

@@ -29,7 +29,7 @@ class Launcher:
         self._settings = settings
         self._python = settings.python or sys.executable
         ours, theirs = pair()
-        command = [self._python, "-m", "chaosckpt.engine.fork_server", str(theirs.fileno())]
+        command = [self._python, "-P", "-m", "chaosckpt.engine.fork_server", str(theirs.fileno())]
         self._process = subprocess.Popen(
             command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=self._environment()
         )
@@ -79,7 +79,7 @@ class Launcher:
     def launch(self, connection: int, log: int) -> int:
         """Start a rank that talks over `connection` and prints to `log`. Returns its process number."""
         if self.channel is None:
-            command = [self._python, "-m", "chaosckpt.engine.rank_main", str(connection), str(os.getpid())]
+            command = [self._python, "-P", "-m", "chaosckpt.engine.rank_main", str(connection), str(os.getpid())]
             process = subprocess.Popen(
                 command,
                 pass_fds=[connection],

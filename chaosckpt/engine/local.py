@@ -154,7 +154,7 @@ class LocalNode(ConnectedNode):
 
     def __init__(self, settings: NodeSettings, address: str = "127.0.0.1") -> None:
         ours, theirs = pair()
-        command = [sys.executable, "-m", "chaosckpt.engine.node", str(theirs.fileno())]
+        command = [sys.executable, "-P", "-m", "chaosckpt.engine.node", str(theirs.fileno())]
         environment = environment_with(settings.import_path)
         # What a target prints while it is imported must not get into the result that we print: 2 is our standard error.
         self._process = subprocess.Popen(
