@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 import traceback
 from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn
 
 import click
@@ -46,6 +48,7 @@ def report_into(run_directory: Path) -> None:
 def guarded(group: click.Group, arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and end the process; nothing but an exit code leaves here."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    before = {number: signal.signal(number, _end_in_order) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         code = group.main(args=arguments, prog_name="chaosckpt", standalone_mode=False)
         sys.stdout.flush()
@@ -73,7 +76,15 @@ def guarded(group: click.Group, arguments: list[str] | None = None) -> NoReturn:
     except Exception:  # Whatever else escapes is a fault of chaosckpt, and is told as that.
         _own_fault(debug="--debug" in arguments)
         code = OWN_FAULT
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _end_in_order(number: int, frame: FrameType | None) -> NoReturn:
+    """A wish to end is met as Ctrl-C is, so that processes and storage are cleared away."""
+    raise KeyboardInterrupt
 
 
 def _own_fault(debug: bool) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import signal
+
 import click
 import pytest
 
@@ -77,3 +80,28 @@ def test_an_interrupt_is_told_in_a_word(raising):
 def test_no_error_is_exit_code_0(raising):
     """A command that returns is a success."""
     assert raising(None) == (0, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_wish_to_end_is_met_as_an_interrupt(number):
+    """SIGTERM and the end of a terminal clear away as Ctrl-C does, and the handlers of before come back."""
+    before = signal.getsignal(number)
+
+    @click.command()
+    def wait() -> None:
+        signal.raise_signal(number)
+
+    with pytest.raises(SystemExit) as ended:
+        failure.guarded(wait, [])
+    assert ended.value.code == 130
+    assert signal.getsignal(number) == before
+
+
+def test_a_full_disk_is_no_fault_of_ours(raising, tmp_path):
+    """What the machine lacks is one sentence with the next step, and no traceback is written for it."""
+    code, printed = raising(OSError(errno.ENOSPC, "No space left on device", "/x"))
+    assert code == 3
+    assert printed.startswith(
+        "chaosckpt: the system refused what chaosckpt needs (/x): No space left on device; make room"
+    )
+    assert list(tmp_path.glob("*.log")) == []
