@@ -28,6 +28,9 @@ SUBJECTS: dict[str, Callable[[Settings], Iterator[Result]]] = {
     "boot": boot.measure,
 }
 
+WIDE = 140
+"""Columns of the table where there is no terminal to tell."""
+
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.argument("subjects", metavar="[SUBJECT]...", nargs=-1, type=click.Choice(list(SUBJECTS)))
@@ -47,6 +50,8 @@ def main(
     """Measure what the harness costs: gate, torchrun, save, fuzz, boot; all of them by default."""
     signal.signal(signal.SIGTERM, _interrupt)
     console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        console.width = WIDE
     settings = Settings(quick=quick, repetitions=repetitions)
     results: list[Result] = []
     for name in subjects or SUBJECTS:

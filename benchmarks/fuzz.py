@@ -33,5 +33,4 @@ def measure(settings: Settings) -> Iterator[Result]:
         violations=summary["violations"],
         inconclusive=summary["inconclusive"],
         wall_seconds=ran.seconds,
-        cpu_seconds=ran.cpu_seconds,
     )
