@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +31,7 @@ from chaosckpt.campaign.ray_arenas import RayArenas
 from chaosckpt.campaign.ray_cluster import Cluster, connect
 from chaosckpt.campaign.search import Search
 from chaosckpt.campaign.store import JournalFile, TrialLog
+from chaosckpt.engine import storage
 from chaosckpt.engine.arena import Arena
 from chaosckpt.errors import ChaosckptError, HarnessError, UsageError, of_this_machine
 from chaosckpt.model.summary import CampaignSummary, Progress
@@ -88,6 +90,7 @@ class Campaign:
         options = self.options
         workers = options.workers or default_workers()
         with ExitStack() as stack:
+            stack.callback(_sweep, options.scenario.storage.local)  # last, when the processes of the cluster have ended
             pool = ThreadPoolExecutor(max_workers=1)
             stack.callback(pool.shutdown, wait=False, cancel_futures=True)
             connecting = pool.submit(lambda: stack.enter_context(connect(options.address, cpus=os.cpu_count() or 1)))
@@ -151,6 +154,12 @@ class Campaign:
             interrupted=self.interrupts > 0,
             max_inconclusive=options.max_inconclusive,
         )
+
+
+def _sweep(local: str | None) -> None:
+    """Remove what nodes left whose start was given up: nobody told them to clear away."""
+    for place in {tempfile.gettempdir(), local or tempfile.gettempdir()}:
+        storage.sweep(Path(place))
 
 
 def _rebuilder(arenas: RayArenas, number: int) -> Callable[[], Arena]:

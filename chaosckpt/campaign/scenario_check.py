@@ -9,6 +9,9 @@ from chaosckpt.errors import UsageError
 from chaosckpt.model.scenario import Scenario, TargetSettings, TopologySettings
 from chaosckpt.plugins import nearest
 
+MOST_RANKS = 1024
+"""More processes than this, with their sockets to one another, are a slip of the pen."""
+
 
 def is_target_file(spec: str) -> bool:
     """Whether this names a target by file and class, such as `my_target.py:MyTarget`."""
@@ -32,6 +35,11 @@ def check_topology(settings: TopologySettings) -> None:
             raise UsageError(
                 f"topology.ranks has {list(ranks)}: a topology needs at least one node, and at least one rank on every node; "
                 "write the ranks of each node, such as [1, 1]"
+            )
+        if sum(ranks) > MOST_RANKS:
+            raise UsageError(
+                f"topology.ranks has {list(ranks)}: {sum(ranks)} ranks, each of them a process, are more than the {MOST_RANKS} that "
+                "chaosckpt runs; a handful shows what more would"
             )
     seen: set[int] = set()
     for group in settings.failure_groups:

@@ -87,12 +87,16 @@ def test_a_wish_to_end_is_met_as_an_interrupt(number):
     """SIGTERM and the end of a terminal clear away as Ctrl-C does, and the handlers of before come back."""
     before = signal.getsignal(number)
 
-    @click.command()
-    def wait() -> None:
+    @click.group()
+    def group() -> None:
+        pass
+
+    @group.command()
+    def go() -> None:
         signal.raise_signal(number)
 
     with pytest.raises(SystemExit) as ended:
-        failure.guarded(wait, [])
+        failure.guarded(group, ["go"])
     assert ended.value.code == 130
     assert signal.getsignal(number) == before
 
