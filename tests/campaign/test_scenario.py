@@ -80,6 +80,7 @@ CASES = [
     ("negative ranks", BASE + "[topology]\nranks = [[-1]]", ["[-1]"]),
     ("no such node", BASE + "[topology]\nranks = [[1, 1]]\nfailure_groups = [[0, 2]]", ["node 2", "2 nodes"]),
     ("node twice", BASE + "[topology]\nranks = [[1, 1]]\nfailure_groups = [[0], [0, 1]]", ["node 0 twice"]),
+    ("too many ranks", BASE + "[topology]\nranks = [[2000]]", ["[2000]", "1024"]),
     ("unknown target", 'name = "x"\n[target]\nuse = "dpc"', ["'dpc'", "'dcp'"]),
     ("missing target file", 'name = "x"\n[target]\nuse = "gone.py:A"', ["gone.py:A", "there is no file", "init"]),
     ("unknown option", BASE + "options = { kep = 3 }", ["target.options.kep", "dcp"]),
