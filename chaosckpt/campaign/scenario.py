@@ -36,6 +36,10 @@ def find(spec: str) -> Scenario:
 
     Raises UsageError.
     """
+    if not spec.strip():
+        raise UsageError(
+            "the scenario's name is empty; `chaosckpt list scenarios` shows those that come with the package"
+        )
     if is_target_file(spec):
         return scenario_for_target(spec)
     path = Path(spec)

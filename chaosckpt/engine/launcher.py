@@ -42,7 +42,8 @@ class Launcher:
         except (EOFError, ConnectionResetError) as error:
             status = self._process.wait()
             raise HarnessError(
-                f"the fork server ended with status {status} while it warmed up; its error is above"
+                f"the process that imports target {settings.target} ended with status {status} while it warmed up; "
+                "look for what ends it in the target's own imports, and above for what it printed"
             ) from error
         if isinstance(answer, Refused):
             self._process.wait()
@@ -71,6 +72,9 @@ class Launcher:
 
     def _environment(self) -> dict[str, str]:
         environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
+        if self._settings.directory:
+            # torch makes this directory when it is imported, in the temporary directory if it isn't told otherwise.
+            environment.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(self._settings.directory, "torchinductor"))
         if self._settings.import_path:
             inherited = environment.get("PYTHONPATH", "")
             environment["PYTHONPATH"] = os.pathsep.join([*self._settings.import_path, *filter(None, [inherited])])

@@ -336,6 +336,8 @@ def main() -> None:
         return
     channel.send(Reply(0, [node.launcher.facts, node.launcher.modules]))
     node.run()
+    # Where the runner was killed, nobody else will remove the storage that it had made.
+    storage.sweep(Path(settings.directory).parent.parent)
 
 
 if __name__ == "__main__":

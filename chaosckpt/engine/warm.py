@@ -34,8 +34,9 @@ def up(settings: NodeSettings) -> Ready | Refused:
     if settings.launch == "fork":
         modules = modules or _rehearse(settings)
         import_all(modules)
-        if _in_child(practise):
-            practise()
+        # Within the node's own directory: what a kill leaves of it is cleared away with that.
+        if _in_child(lambda: practise(settings.directory)):
+            practise(settings.directory)
     return Ready(facts, modules, len(os.listdir("/proc/self/task")))
 
 
@@ -66,7 +67,7 @@ def import_all(modules: tuple[str, ...]) -> None:
             continue
 
 
-def practise() -> None:
+def practise(base: str = "") -> None:
     """Train, save and load a tiny job without any target, so that ranks find this code run in: half of a rank's first save is that.
 
     A target's own code runs in ranks only: what it keeps in its modules must not be shared among them. Random streams stay as
@@ -81,7 +82,7 @@ def practise() -> None:
 
     streams = RandomStreams()
     before = streams.state_dict()
-    directory = Path(tempfile.mkdtemp(prefix="chaosckpt-practice-"))
+    directory = Path(tempfile.mkdtemp(prefix="practice-", dir=base or None))
     try:
         job = build(WorkloadSettings(), rank=0, world_size=1, attempt=0)
         for _ in range(2):
@@ -114,7 +115,7 @@ def _in_child(action: Callable[[], None]) -> bool:
 
 def _rehearse(settings: NodeSettings) -> tuple[str, ...]:
     """Live a rank's life twice, from the start and resumed, each time in a child; returns the modules that they had imported."""
-    directory = Path(tempfile.mkdtemp(prefix="chaosckpt-rehearsal-"))
+    directory = Path(tempfile.mkdtemp(prefix="rehearsal-", dir=settings.directory or None))
     found: list[str] = []
     try:
         tiers = {}

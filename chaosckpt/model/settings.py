@@ -8,6 +8,7 @@ import msgspec
 
 Strategy = Literal["ddp", "fsdp2"]
 
+MOST_STEPS = 100_000
 _AT_LEAST = {"steps": 1, "save_every": 1, "hidden": 1, "layers": 1, "batch": 1, "dataset": 1, "seed": 0}
 
 
@@ -39,6 +40,10 @@ class WorkloadSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             value = getattr(self, name)
             if value < least:
                 raise ValueError(f"workload.{name} is {value}; it must be {least} or more")
+        if self.steps > MOST_STEPS:
+            raise ValueError(
+                f"workload.steps is {self.steps}; it must be {MOST_STEPS} or less, since every trial trains them all"
+            )
         if not 0.0 <= self.dropout < 1.0:
             raise ValueError(f"workload.dropout is {self.dropout}; it must be at least 0 and below 1")
         if not 0.0 < self.learning_rate < float("inf"):
