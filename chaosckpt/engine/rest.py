@@ -114,6 +114,15 @@ def sockets_of(pid: int) -> set[int]:
     return inodes
 
 
+def _line(path: str) -> bytes:
+    """The one line of a file in /proc. A look reads dozens, and a file object takes three times as long as a descriptor."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, 4096)
+    finally:
+        os.close(descriptor)
+
+
 def threads_waiting(pid: int, held: Set[int]) -> list[tuple[int, int | None]] | None:
     """(thread, CPU nanoseconds) of each thread when all wait (None for a short poller's CPU time); None when one doesn't.
 
@@ -128,17 +137,15 @@ def threads_waiting(pid: int, held: Set[int]) -> list[tuple[int, int | None]] | 
     for name in names:
         thread = int(name)
         try:
-            with open(f"{directory}/{name}/schedstat") as stream:
-                cpu = int(stream.read().split()[0])
+            cpu = int(_line(f"{directory}/{name}/schedstat").split()[0])
             if thread not in held:
-                with open(f"{directory}/{name}/syscall") as stream:
-                    call = stream.read().split()
+                call = _line(f"{directory}/{name}/syscall").split()
         except OSError:
             continue  # this thread ended between the listing and the look
         if thread in held:
             rows.append((thread, cpu))
             continue
-        if call[0] == "running":
+        if call[0] == b"running":
             return None
         number = int(call[0])
         if number == -1:
