@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import sys
 import tempfile
@@ -42,6 +43,8 @@ def _by_torchrun() -> float:
     """CPU seconds of a launch that is killed in mid-save and of the one that resumes and verifies."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(_JOB)]
     with tempfile.TemporaryDirectory(prefix="chaosckpt-benchmark-") as directory:
-        killed = cpu.run([*command, directory, "--kill"], expected=(1,))
-        resumed = cpu.run([*command, directory])
+        environment = {**os.environ, "TMPDIR": directory}  # torchrun leaves the directory of its logs behind
+        checkpoints = str(Path(directory) / "checkpoints")
+        killed = cpu.run([*command, checkpoints, "--kill"], expected=(1,), environment=environment)
+        resumed = cpu.run([*command, checkpoints], environment=environment)
     return killed.cpu_seconds + resumed.cpu_seconds

@@ -84,6 +84,7 @@ def main() -> None:
     """Resume, train, save; with --kill rank 0 dies in its last save."""
     root, kill = Path(sys.argv[1]), "--kill" in sys.argv[2:]
     dist.init_process_group("gloo")
+    root.mkdir(exist_ok=True)
     training = Training(root)
     if not training.load() and not kill:
         raise SystemExit("there is nothing to resume from")
