@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 from chaosckpt.campaign.store import TrialRecord
 from chaosckpt.model.census import Census
 from chaosckpt.model.summary import CampaignSummary, Coverage, FindingSummary, StageCoverage
+from chaosckpt.report.text import STAGES
 from chaosckpt.strategies.coverage import CensusPoint, all_points
-
-STAGES = ("snapshot", "persist", "commit", "retire", "discover", "load")
 
 
 class Tally:

@@ -19,7 +19,7 @@ import msgspec
 
 from chaosckpt.engine import huge_pages
 from chaosckpt.engine.channel import Channel
-from chaosckpt.engine.lineage import die_with_parent, kill_trees
+from chaosckpt.engine.lineage import die_with_parent, ended_children, kill_trees
 from chaosckpt.engine.messages import Forked, NodeSettings, Ready, Reaped
 
 COLLAPSING_PAYS = 16
@@ -104,13 +104,7 @@ def _become_rank(channel: Channel, parent: int, descriptors: list[int], private:
 
 
 def _reap(channel: Channel, alive: set[int]) -> None:
-    while alive:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return
-        if pid == 0:
-            return
+    for pid, status in ended_children():
         alive.discard(pid)
         channel.send(Reaped(pid, status))
 

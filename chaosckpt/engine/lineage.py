@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from chaosckpt.engine.rest import descendants
 
@@ -28,6 +28,18 @@ def adopt_orphans() -> None:
     """Become the parent of every descendant whose own parent ends (a subreaper), so that all can be found and reaped."""
     if _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def ended_children() -> Iterator[tuple[int, int]]:
+    """Reap every child that has ended, adopted ones included: (process, wait status) of each. Waits for none."""
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        yield pid, status
 
 
 def kill_trees(roots: Iterable[int]) -> None:

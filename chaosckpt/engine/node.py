@@ -4,7 +4,7 @@ Run as `python -m chaosckpt.engine.node FD [PARENT]`, where FD is its end of the
 torch. Whatever it started ends when that channel does, or with the process PARENT that started it.
 
 Verbs (each a method `do_VERB`): start, rendezvous, look, rest, freeze, kill, terminate, resume, reset, drop, records,
-counts, latest, facts, lose, use, stop.
+counts, latest, lose, use, stop.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from chaosckpt.engine import storage
 from chaosckpt.engine.armed import ArmedFaults
 from chaosckpt.engine.channel import Channel, pair
 from chaosckpt.engine.launcher import Launcher
-from chaosckpt.engine.lineage import adopt_orphans, die_with_parent
+from chaosckpt.engine.lineage import adopt_orphans, die_with_parent, ended_children
 from chaosckpt.engine.messages import (
     AttemptOrder,
     Exited,
@@ -226,10 +226,6 @@ class Node:
             msgspec.convert(arguments, NodeSettings), directory=self.settings.directory, gate=self.settings.gate
         )
 
-    def do_facts(self, arguments: Any) -> Any:
-        """What the target says of itself, and the modules that its ranks import."""
-        return [self.launcher.facts, self.launcher.modules]
-
     def do_stop(self, arguments: Any) -> None:
         """End this process and all that it started."""
         self.stopping = True
@@ -282,13 +278,7 @@ class Node:
 
     def _reap(self, wakeup: int) -> None:
         os.read(wakeup, 4096)
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
+        for pid, status in ended_children():
             self._exited(pid, status)
 
     def _exited(self, pid: int, status: int) -> None:
