@@ -12,7 +12,20 @@ import msgspec
 from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.local import Inbox, Node
-from chaosckpt.engine.messages import AttemptOrder, Exited, Held, Mark, Place, Push, Rendezvous, Struck, Trouble
+from chaosckpt.engine.messages import (
+    AttemptOrder,
+    Exited,
+    Held,
+    Mark,
+    Place,
+    Push,
+    Referred,
+    Rendezvous,
+    Retained,
+    Stepping,
+    Struck,
+    Trouble,
+)
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
 from chaosckpt.model.fault import Fault
@@ -132,8 +145,10 @@ class AttemptRun:
                 for other in self._nodes:
                     if other is not node:
                         other.call("rendezvous", message)
-            case Mark():
+            case Mark() | Stepping():
                 pass
+            case Retained() | Referred():
+                self.noted(message)
             case Held():
                 self._hold(message)
             case Struck():
@@ -144,6 +159,9 @@ class AttemptRun:
                 raise HarnessError(message.what)
             case _:
                 self._record(message)
+
+    def noted(self, message: Retained | Referred) -> None:
+        """What a life of another kind than training reports; see audit.py and reference.py."""
 
     def _hold(self, held: Held) -> None:
         waiting = self._held.setdefault(held.fault, {})

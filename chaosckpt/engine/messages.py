@@ -6,7 +6,20 @@ from typing import Any, Literal
 
 import msgspec
 
-from chaosckpt.model.journal import Acknowledged, Finished, Intent, Raised, Recovered, RecoveryStarted, SaveStarted
+from chaosckpt.model.digest import StateDigest
+from chaosckpt.model.journal import (
+    Acknowledged,
+    Audited,
+    Finished,
+    Intent,
+    Outstanding,
+    Raised,
+    Recovered,
+    RecoveryStarted,
+    SaveFailed,
+    SaveStarted,
+    StepTrace,
+)
 from chaosckpt.model.operation import Operation
 from chaosckpt.model.settings import WorkloadSettings
 
@@ -35,6 +48,9 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
     guarantees: tuple[str, ...]
     nonces: tuple[str, ...] = ()
     strategies: tuple[str, ...] = ("ddp", "fsdp2")
+    keeps_rng: bool = False
+    outstanding: int = 1
+    abandoned: int = 1
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -44,6 +60,19 @@ class Place(msgspec.Struct, frozen=True):
     node: int
     local_rank: int
     tiers: dict[str, str]
+
+
+class ReferenceOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """A life without any target: train from the state that an earlier reference life exported, and export on the way.
+
+    `source` is the directory of that export, empty for a start from step 0; `kept` has, for each rank, whether it gets its own random
+    streams back. `directory` receives the exports, `DIRECTORY/STEP/`, after each save step.
+    """
+
+    since: int
+    source: str
+    kept: tuple[bool, ...]
+    directory: str
 
 
 class AttemptOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +93,12 @@ class AttemptOrder(msgspec.Struct, frozen=True, kw_only=True):
     record: Literal["nothing", "operations", "data"] = "nothing"
     step_rank: int | None = None
     """Hold every operation of this rank (the ladder)."""
+    hold_steps: dict[int, tuple[int, ...]] = {}
+    """For each rank, the training steps before which its training thread reports (Stepping), because a fault holds it there."""
+    audit: tuple[int, ...] = ()
+    """Not empty: recover nothing and train nothing; load each of these retained steps and report it (Audited)."""
+    reference: ReferenceOrder | None = None
+    """Train without any target (chaosckpt/engine/reference.py)."""
 
 
 class RankOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +123,33 @@ class Mark(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
     stage: str
 
 
-Report = RecoveryStarted | Recovered | SaveStarted | Acknowledged | Finished | Raised | Rendezvous | Mark
+class Stepping(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
+    """A rank is about to train this step: the coordinate of its training thread, where a fault may hold it."""
+
+    rank: int
+    step: int
+
+
+class Retained(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
+    """The steps that the target of an auditing rank lists as retained; None where it offers no list."""
+
+    rank: int
+    steps: tuple[int, ...] | None
+
+
+class Referred(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
+    """A reference life: what one rank had before its first step and after each save step (`digest`), and how it trained a step."""
+
+    rank: int
+    step: int
+    trained: StepTrace | None = None
+    digest: StateDigest | None = None
+
+
+Report = (
+    RecoveryStarted | Recovered | SaveStarted | Outstanding | SaveFailed | Acknowledged | Finished | Raised | Rendezvous | Mark
+    | Stepping | Audited | Retained | Referred
+)  # fmt: skip
 """What a rank reports. It waits for one byte after each, so that a report and a fault can't overtake one another."""
 
 

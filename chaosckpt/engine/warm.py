@@ -53,6 +53,9 @@ def target_facts(settings: NodeSettings) -> TargetFacts:
         guarantees=tuple(sorted(target.guarantees)),
         nonces=tuple(target.nonces),
         strategies=tuple(sorted(target.strategies)),
+        keeps_rng=target.keeps_rng,
+        outstanding=target.outstanding,
+        abandoned=target.abandoned,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -69,6 +70,22 @@ class WorldDigest(msgspec.Struct, frozen=True, kw_only=True):
     def shared_parts(self) -> tuple[object, ...]:
         """The parts that compare across world sizes, in one value for ==."""
         return (self.params, self.optimizer, self.optimizer_scalars, self.scheduler, self.step)
+
+
+def fingerprint(part: object) -> str:
+    """16 hexadecimal digits of a part of a digest, equal for equal values."""
+    return hashlib.blake2b(msgspec.json.encode(part, order="deterministic"), digest_size=8).hexdigest()
+
+
+def part_fingerprints(world: WorldDigest) -> dict[str, str]:
+    """Fingerprints of the parts that compare across world sizes, and of the data position, by their names for people."""
+    return {
+        "parameters": fingerprint(world.params),
+        "optimizer": fingerprint((world.optimizer, world.optimizer_scalars)),
+        "scheduler": fingerprint(world.scheduler),
+        "step": fingerprint(world.step),
+        "sampler": fingerprint(world.samplers[0]),
+    }
 
 
 DIFFERS = "differs"

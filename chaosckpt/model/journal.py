@@ -14,6 +14,35 @@ Intent = Literal["start", "resume"]
 AttemptOutcome = Literal["finished", "failed", "killed", "hung"]
 
 
+class StepTrace(msgspec.Struct, frozen=True):
+    """One step that a rank trained: the global indices of its own samples, and its share of the loss as `float.hex`."""
+
+    step: int
+    samples: tuple[int, ...]
+    loss: str
+
+
+class ReferenceStep(msgspec.Struct, frozen=True):
+    """What the reference job had after a step. `samples` are those of all ranks, sorted; `losses` the ranks' shares.
+
+    `parts` and `rng` (a rank each) are fingerprints of the digest (chaosckpt.model.digest.fingerprint); empty after a step
+    that is not saved.
+    """
+
+    step: int
+    samples: tuple[int, ...]
+    losses: tuple[str, ...]
+    parts: dict[str, str] = {}
+    rng: tuple[str, ...] = ()
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """A part of a job's life: from the step `since` on it was trained by `ranks` ranks on each node."""
+
+    ranks: tuple[int, ...]
+    since: int
+
+
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event", tag=str.lower):
     """Base of all events. `attempt` counts from 0; order in the journal is the order in which the harness learnt of them."""
 
@@ -29,6 +58,12 @@ class TrialStarted(Event, frozen=True, kw_only=True):
     scenario: str
     total_steps: int
     fresh_start: str = "refused"
+    keeps_rng: bool = False
+    """The target's claim that ranks which exist before and after a world-size change keep their random streams."""
+    outstanding: int = 1
+    """The target's claim of how many saves it lets be under way at once."""
+    at_end: str = "await"
+    """What the training script does about outstanding saves before it exits (WorkloadSettings.at_end)."""
 
 
 class AttemptStarted(Event, frozen=True, kw_only=True):
@@ -41,11 +76,33 @@ class AttemptStarted(Event, frozen=True, kw_only=True):
 
 
 class SaveStarted(Event, frozen=True, kw_only=True):
-    """A rank captured its state and called the target's save. The digest is of the live state at that moment."""
+    """A rank captured its state and called the target's save. The digest is of the live state at that moment.
+
+    `trained` are the steps since this rank's last event of this kind in the attempt, oldest first.
+    """
 
     rank: int
     step: int
     digest: StateDigest
+    trained: tuple[StepTrace, ...] = ()
+
+
+class Outstanding(Event, frozen=True, kw_only=True):
+    """`save` of `step` returned to a rank with work still to do: `saves` are the steps whose saves aren't finished now."""
+
+    rank: int
+    step: int
+    saves: tuple[int, ...]
+
+
+class SaveFailed(Event, frozen=True, kw_only=True):
+    """A save raised and the training script goes on: it tries the save again in the same process."""
+
+    rank: int
+    step: int
+    where: str
+    error_type: str
+    message: str
 
 
 class Acknowledged(Event, frozen=True, kw_only=True):
@@ -71,11 +128,56 @@ class Recovered(Event, frozen=True, kw_only=True):
 
 
 class Finished(Event, frozen=True, kw_only=True):
-    """A rank reached the last step, its saves awaited and the target closed."""
+    """A rank reached the last step and left its saves as the workload's `at_end` says (by default awaited, the target closed).
+
+    `trained` as in SaveStarted: the steps since the last save.
+    """
 
     rank: int
     step: int
     digest: StateDigest
+    trained: tuple[StepTrace, ...] = ()
+
+
+class Audited(Event, frozen=True, kw_only=True):
+    """After an attempt, a rank of an audit loaded one retained checkpoint by its step: the live state, or the error."""
+
+    rank: int
+    step: int
+    digest: StateDigest | None = None
+    error_type: str = ""
+    message: str = ""
+
+
+class AuditEnded(Event, frozen=True, kw_only=True):
+    """The audit after this attempt ended. `asked` are the acknowledged steps, `retained` those that the target still lists."""
+
+    outcome: AttemptOutcome
+    asked: tuple[int, ...]
+    retained: tuple[int, ...]
+
+
+class Reference(Event, frozen=True, kw_only=True):
+    """What this attempt should have trained: the harness's own job of the same lineage, without any checkpointer.
+
+    `lineage` begins at step 0; the last segment is the attempt's own topology, from the step it resumed from unless the topology is
+    that of the segment before. `start_rng` are the fingerprints of each rank's random streams when the attempt began to train.
+    """
+
+    lineage: tuple[Segment, ...]
+    resumed_from: int
+    start_rng: tuple[str, ...]
+    steps: tuple[ReferenceStep, ...]
+
+
+class StorageLeft(Event, frozen=True, kw_only=True):
+    """What lay on storage when the trial was over. `abandoned` are the files that no golden run leaves, with their bytes."""
+
+    files: int
+    bytes: int
+    abandoned: tuple[tuple[str, int], ...] = ()
+    bound_bytes: int = 0
+    """How many abandoned bytes the target may leave, by its own declaration."""
 
 
 class Raised(Event, frozen=True, kw_only=True):
@@ -131,6 +233,19 @@ class StorageDestroyed(Event, frozen=True, kw_only=True):
     cause: Literal["node-loss", "local-storage-loss", "shared-storage-loss"]
 
 
+class StorageDisturbed(Event, frozen=True, kw_only=True):
+    """Between two attempts the harness changed what a tier held: a file was damaged, planted, or its times were set.
+
+    `damages`: content that a checkpoint needs is no longer what was written.
+    """
+
+    tier: str
+    node: int | None
+    path: str
+    what: str
+    damages: bool = False
+
+
 class ErrorInjected(Event, frozen=True, kw_only=True):
     """A system call of a rank was made to fail by a fault."""
 
@@ -171,8 +286,9 @@ class TrialEnded(Event, frozen=True, kw_only=True):
 
 
 AnyEvent = (
-    TrialStarted | AttemptStarted | SaveStarted | Acknowledged | RecoveryStarted | Recovered | Finished | Raised | RankExited
-    | FaultLanded | FaultMissed | StorageDestroyed | ErrorInjected | Untraced | AttemptEnded | HarnessTrouble | TrialEnded
+    TrialStarted | AttemptStarted | SaveStarted | Outstanding | SaveFailed | Acknowledged | RecoveryStarted | Recovered | Finished
+    | Raised | RankExited | FaultLanded | FaultMissed | StorageDestroyed | StorageDisturbed | ErrorInjected | Untraced | AttemptEnded
+    | Reference | Audited | AuditEnded | StorageLeft | HarnessTrouble | TrialEnded
 )  # fmt: skip
 
 

@@ -15,7 +15,9 @@ WRITING = frozenset(
 READING = frozenset("open_read read list stat access readlink".split())
 MARK = "mark"
 """The operation of a stage boundary: where faults strike when there is no gate (chaosckpt/engine/boundaries.py)."""
-NAMES = WRITING | READING | {MARK}
+STEP = "step"
+"""What the training thread is about to do when it is held before a training step; its path is `step:5`. No storage call."""
+NAMES = WRITING | READING | {MARK, STEP}
 """Every operation name. `open_write` creates, truncates or opens for writing; `list` reads a directory's entries."""
 
 
@@ -36,6 +38,11 @@ class Address(msgspec.Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         return f"rank {self.rank} {self.op} #{self.nth} on {self.path} (incarnation {self.incarnation}, {self.role})"
+
+
+def step_address(rank: int, step: int) -> Address:
+    """The coordinate of a rank's training thread: about to train this step."""
+    return Address(rank, "main", STEP, f"step:{step}", 0, 0)
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

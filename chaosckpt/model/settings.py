@@ -7,9 +7,20 @@ from typing import Literal
 import msgspec
 
 Strategy = Literal["ddp", "fsdp2"]
+AtEnd = Literal["await", "close", "exit"]
 
 MOST_STEPS = 100_000
-_AT_LEAST = {"steps": 1, "save_every": 1, "hidden": 1, "layers": 1, "batch": 1, "dataset": 1, "seed": 0}
+_AT_LEAST = {
+    "steps": 1,
+    "save_every": 1,
+    "hidden": 1,
+    "layers": 1,
+    "batch": 1,
+    "dataset": 1,
+    "seed": 0,
+    "outstanding": 1,
+    "retries": 0,
+}
 
 
 class WorkloadSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,6 +45,10 @@ class WorkloadSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     dropout: float = 0.1
     seed: int = 0
     learning_rate: float = 1e-2
+    outstanding: int = 1
+    at_end: AtEnd = "await"
+    destroys_group: bool = False
+    retries: int = 0
 
     def __post_init__(self) -> None:
         for name, least in _AT_LEAST.items():

@@ -72,6 +72,11 @@ def in_words(event: AnyEvent) -> str:  # noqa: C901 - one line for each kind of 
             return _launch(event)
         case j.SaveStarted():
             return f"rank {event.rank} starts the save of step {event.step} (attempt {event.attempt})"
+        case j.Outstanding():
+            steps = ", ".join(map(str, event.saves))
+            return f"rank {event.rank} has the saves of these steps under way: {steps} (attempt {event.attempt})"
+        case j.SaveFailed():
+            return f"rank {event.rank} fails to save step {event.step} and goes on: {event.error_type}: {_short(event.message)}"
         case j.Acknowledged():
             return (
                 f"rank {event.rank} is told that step {event.step} is safe on {event.level} (attempt {event.attempt})"
@@ -94,6 +99,8 @@ def in_words(event: AnyEvent) -> str:  # noqa: C901 - one line for each kind of 
         case j.StorageDestroyed():
             where = "" if event.node is None else f" of node {event.node}"
             return f"{event.tier} storage{where} destroyed ({event.cause}, {event.files} files)"
+        case j.StorageDisturbed():
+            return f"{event.path or event.tier}: {event.what}"
         case j.ErrorInjected():
             return f"{event.error} injected into rank {event.rank}: {event.operation.address}"
         case j.Untraced():
@@ -101,6 +108,19 @@ def in_words(event: AnyEvent) -> str:  # noqa: C901 - one line for each kind of 
         case j.AttemptEnded():
             confirmed = ", confirmed" if event.confirmed else ""
             return f"attempt {event.attempt} ended: {event.outcome}{confirmed}"
+        case j.Reference():
+            return f"what attempt {event.attempt} should have trained from step {event.resumed_from} on"
+        case j.Audited():
+            seen = (
+                "loads" if event.digest is not None else f"can't be loaded: {event.error_type}: {_short(event.message)}"
+            )
+            return f"audit after attempt {event.attempt}: step {event.step} {seen} on rank {event.rank}"
+        case j.AuditEnded():
+            steps = ", ".join(map(str, event.retained)) or "none"
+            return f"the audit after attempt {event.attempt} ended: {event.outcome}; retained: {steps}"
+        case j.StorageLeft():
+            spare = sum(size for _, size in event.abandoned)
+            return f"{event.files} files with {event.bytes} bytes are left, {spare} bytes of them abandoned"
         case j.HarnessTrouble():
             return f"harness trouble: {event.what}"
         case j.TrialEnded():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
@@ -43,7 +43,7 @@ class Ack(msgspec.Struct, frozen=True):
 
 @runtime_checkable
 class Pending(Protocol):
-    """A save under way."""
+    """A save under way. One that also has `done() -> bool` tells, without waiting, whether it is finished."""
 
     def wait(self) -> Ack:
         """Return once the save is finished, or raise what went wrong. Ranks call it at the same point of training."""
@@ -96,8 +96,10 @@ class Target:
 
     Class attributes are what a target claims: `guarantees` it keeps, storage `tiers` it uses, `strategies` it can save,
     `nonces` (regular expressions for the parts of its file names that differ from run to run), `options` it knows, with
-    their defaults. A subclass that defines `__init__(self, context)` need not call this one's. One target object lives
-    as long as its rank's process.
+    their defaults. `keeps_rng`: ranks that exist before and after a world-size change get their own random streams back.
+    `outstanding`: how many saves it lets be under way at once, the newest included. `abandoned`: how many checkpoints'
+    worth of bytes crashes may leave behind for good. A subclass that defines `__init__(self, context)` need not call
+    this one's. One target object lives as long as its rank's process.
     """
 
     name: ClassVar[str] = ""
@@ -106,6 +108,9 @@ class Target:
     strategies: ClassVar[frozenset[Strategy]] = frozenset({"ddp", "fsdp2"})
     nonces: ClassVar[tuple[str, ...]] = ()
     options: ClassVar[Mapping[str, Option]] = {}
+    keeps_rng: ClassVar[bool] = False
+    outstanding: ClassVar[int] = 1
+    abandoned: ClassVar[int] = 1
 
     context: Context
 
@@ -134,6 +139,20 @@ class Target:
         ranks alike, an error that names what was looked for.
         """
         raise PluginError(f"target {type(self).__name__} defines no recover(self, state, intent)")
+
+    def retained(self) -> Sequence[int] | None:
+        """The steps of the complete checkpoints there are now, ascending, the same on every rank; only looks.
+
+        None, the default: this target offers no list, so that only its newest checkpoint can be tested. Together with
+        `load` it lets the harness audit what was acknowledged.
+        """
+        return None
+
+    def load(self, state: TrainState, step: int) -> None:
+        """Load one retained checkpoint into `state`, on every rank alike; raises what is wrong with it. Changes no file."""
+        raise PluginError(
+            f"target {type(self).__name__} lists retained checkpoints but defines no load(self, state, step)"
+        )
 
     def close(self) -> None:
         """Finish outstanding saves; called by every rank before an orderly exit."""

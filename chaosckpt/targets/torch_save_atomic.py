@@ -24,7 +24,7 @@ class TorchSaveAtomic(Target):
     """
 
     name = "torch-save-atomic"
-    guarantees = GUARANTEES
+    guarantees = GUARANTEES - {"integrity"}
     options: ClassVar[Mapping[str, Option]] = {"keep": 2}
 
     def save(self, state: TrainState, step: int) -> Pending:

@@ -50,7 +50,7 @@ class TwoTier(Target):
     """
 
     name = "two-tier"
-    guarantees = GUARANTEES
+    guarantees = GUARANTEES - {"integrity"}
     tiers: ClassVar[frozenset[Level]] = frozenset({"local", "shared"})
     nonces = (r"(?<=-attempt-)\d+",)
     options: ClassVar[Mapping[str, Option]] = {"keep": 2}
