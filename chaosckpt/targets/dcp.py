@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
@@ -57,8 +57,16 @@ class Dcp(Target):
         if newest is None:
             return self.nothing(intent, str(self.shared / "step-*" / METADATA))
         self.stage("load")
-        load_sharded(self, state, step_directory(self.shared, newest))
+        self.load(state, newest)
         return Chosen(newest)
+
+    def retained(self) -> Sequence[int]:
+        """The steps whose directory has a `.metadata`."""
+        return self.on_rank_zero(f"listing {self.shared}", self._complete)
+
+    def load(self, state: TrainState, step: int) -> None:
+        """dcp.load of one step's directory. Raises CheckpointError on every rank if any can't read it."""
+        load_sharded(self, state, step_directory(self.shared, step))
 
     def writer(self, directory: Path) -> FileSystemWriter:
         """A fresh writer for one save: one that is used for two at a time mixes them up."""

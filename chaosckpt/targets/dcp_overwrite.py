@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from torch.distributed.checkpoint import state_dict_saver
-from torch.distributed.checkpoint.filesystem import FileSystemWriter
+from torch.distributed.checkpoint import state_dict_loader, state_dict_saver
+from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
 
-from chaosckpt.targets.api import Chosen, Done, Intent, Nothing, Pending, Target
+from chaosckpt.targets.api import CheckpointError, Chosen, Done, Intent, Nothing, Pending, Target
 from chaosckpt.targets.dcp import METADATA, Dcp, dcp_errors, load_sharded
 from chaosckpt.workload.state import TrainState
 
@@ -40,6 +41,25 @@ class DcpOverwrite(Target):
         self.stage("load")
         load_sharded(self, state, self._directory())
         return Chosen(state.step)
+
+    def retained(self) -> Sequence[int]:
+        """The step that `latest` holds, if it has a `.metadata`."""
+        held = self.on_rank_zero(f"reading the step of {self._directory()}", self._held)
+        return [] if held is None else [held]
+
+    def load(self, state: TrainState, step: int) -> None:
+        """Load `latest`. Raises CheckpointError on every rank if it can't be read or is of another step."""
+        load_sharded(self, state, self._directory())
+        if state.step != step:
+            raise CheckpointError(f"{self._directory()} should hold step {step} and holds step {state.step}")
+
+    def _held(self) -> int | None:
+        if not (self._directory() / METADATA).exists():
+            return None
+        template = {"step": 0}
+        with dcp_errors(f"loading {self._directory()}"):
+            state_dict_loader.load(template, storage_reader=FileSystemReader(self._directory()), no_dist=True)
+        return template["step"]
 
     def _directory(self) -> Path:
         return self.shared / "latest"

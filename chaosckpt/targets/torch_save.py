@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 
 from chaosckpt.model.guarantee import Guarantee
-from chaosckpt.targets.api import Chosen, Done, Intent, Nothing, Pending, Target
+from chaosckpt.targets.api import CheckpointError, Chosen, Done, Intent, Nothing, Pending, Target
 from chaosckpt.targets.torch_save_atomic import load_file, own_file
 from chaosckpt.workload.state import TrainState
 
@@ -42,9 +43,27 @@ class TorchSave(Target):
             held = ", ".join(f"rank {rank} found {what}" for rank, what in enumerate(everywhere))
             return self.nothing(intent, f"{self.shared / 'rank-*.pt'} of one save: {held}")
         self.stage("load")
+        self._apply(state, value)
+        return Chosen(state.step)
+
+    def retained(self) -> Sequence[int]:
+        """The step of the files, if all ranks' files are whole and of one save."""
+        value, found = self._read()
+        return [value["shared"]["step"]] if len(set(self.gather(found))) == 1 and value is not None else []
+
+    def load(self, state: TrainState, step: int) -> None:
+        """Load this rank's file. Raises CheckpointError on every rank if any rank's is not a whole one of this step."""
+        self._apply(state, self.together(f"loading {self._path()}", lambda: self._read_step(step)))
+
+    def _apply(self, state: TrainState, value: dict[str, Any]) -> None:
         state.load_state_dict(value["shared"])
         state.load_rank_state_dict(value["own"])
-        return Chosen(state.step)
+
+    def _read_step(self, step: int) -> dict[str, Any]:
+        value, found = self._read()
+        if value is None or value["shared"]["step"] != step:
+            raise CheckpointError(f"{self._path()} should hold step {step}; found {found}")
+        return value
 
     def _path(self) -> Path:
         return self.shared / own_file(self.rank)

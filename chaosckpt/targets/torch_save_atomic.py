@@ -47,10 +47,18 @@ class TorchSaveAtomic(Target):
         if chosen is None:
             return self.nothing(intent, str(self.shared / "step-*"))
         self.stage("load")
-        directory = step_directory(self.shared, chosen)
+        self.load(state, chosen)
+        return Chosen(chosen)
+
+    def retained(self) -> Sequence[int]:
+        """The steps whose directory has its final name."""
+        return self.on_rank_zero(f"listing {self.shared}", lambda: steps_in(self.shared))
+
+    def load(self, state: TrainState, step: int) -> None:
+        """Load the directory of one step. Raises CheckpointError on every rank if any can't read it."""
+        directory = step_directory(self.shared, step)
         shared_part, own_part = self.together(f"loading {directory}", lambda: self.read(directory))
         self.apply(state, shared_part, own_part)
-        return Chosen(chosen)
 
     def prepare(self, temporary: Path) -> None:
         """Remove what interrupted saves left, and make the temporary directory."""

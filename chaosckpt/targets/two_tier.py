@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -30,6 +30,14 @@ class Generation(NamedTuple):
     def directory(self) -> str:
         """The name of its directory, in both tiers."""
         return f"step-{self.step:06d}-attempt-{self.attempt:03d}-of-{self.world_size}"
+
+
+class Found(NamedTuple):
+    """What a listing of both tiers found: where this rank can load what, what each rank can, and what this world can."""
+
+    mine: dict[Generation, Path]
+    everyone: list[set[Generation]]
+    choices: set[Generation]
 
 
 _DIRECTORY = re.compile(r"step-(\d+)-attempt-(\d+)-of-(\d+)")
@@ -80,24 +88,25 @@ class TwoTier(Target):
     def recover(self, state: TrainState, intent: Intent) -> Chosen | Nothing:
         """Load the newest generation that all ranks can load, from whichever tier each has it in."""
         self.stage("discover")
-        mine = self.together(f"listing {self.local} and {self.shared}", self._loadable)
-        everyone = self.gather(set(mine))
-        here = {generation for generation in set.intersection(*everyone) if generation.world_size == self.world_size}
-        elsewhere = {generation for generation in set.union(*everyone) if generation.world_size != self.world_size}
-        if not here | elsewhere:
+        found = self._find()
+        if not found.choices:
             return self.nothing(intent, f"{self.local / 'step-*'} and {self.shared / 'step-*'}, loadable by every rank")
-        newest = max(here | elsewhere)
+        newest = max(found.choices)
         self.stage("load")
-        if newest in here:
-            shared_part, own_part = self.together(
-                f"loading {mine[newest]}", lambda: self._read(mine[newest], own_file(self.rank))
-            )
-        else:
-            holder = next(rank for rank, theirs in enumerate(everyone) if newest in theirs)
-            shared_part, own_part = self._from(holder, mine.get(newest), newest)
-        state.load_state_dict(shared_part)
-        state.load_rank_state_dict(own_part)
+        self._load(state, newest, found)
         return Chosen(newest.step)
+
+    def retained(self) -> Sequence[int]:
+        """The steps of the generations that this world can load, from either tier."""
+        return sorted({generation.step for generation in self._find().choices})
+
+    def load(self, state: TrainState, step: int) -> None:
+        """Load the newest generation of one step. Raises CheckpointError on every rank where there is none or any fails."""
+        found = self._find()
+        generations = [generation for generation in found.choices if generation.step == step]
+        if not generations:
+            raise CheckpointError(f"no generation of step {step} in {self.local} and {self.shared} is loadable")
+        self._load(state, max(generations), found)
 
     def commit(self, generation: Generation) -> None:
         """Give a drained generation its name on shared storage, and retire what it supersedes. Called on every rank."""
@@ -139,6 +148,25 @@ class TwoTier(Target):
         for _, directory in sorted(generations_in(self.shared).items())[: -int(self.option("keep"))]:
             directory.rename(_draining(directory))
             remove_tree(_draining(directory))
+
+    def _find(self) -> Found:
+        mine = self.together(f"listing {self.local} and {self.shared}", self._loadable)
+        everyone = self.gather(set(mine))
+        here = {generation for generation in set.intersection(*everyone) if generation.world_size == self.world_size}
+        elsewhere = {generation for generation in set.union(*everyone) if generation.world_size != self.world_size}
+        return Found(mine, everyone, here | elsewhere)
+
+    def _load(self, state: TrainState, generation: Generation, found: Found) -> None:
+        if generation.world_size == self.world_size:
+            directory = found.mine[generation]
+            shared_part, own_part = self.together(
+                f"loading {directory}", lambda: self._read(directory, own_file(self.rank))
+            )
+        else:
+            holder = next(rank for rank, theirs in enumerate(found.everyone) if generation in theirs)
+            shared_part, own_part = self._from(holder, found.mine.get(generation), generation)
+        state.load_state_dict(shared_part)
+        state.load_rank_state_dict(own_part)
 
     def _loadable(self) -> dict[Generation, Path]:
         """What this rank can load, and from where: the nearer tier wins. A node-local directory may be incomplete."""

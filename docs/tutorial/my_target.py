@@ -21,12 +21,18 @@ class MyTarget(Target):
         return Done()
 
     def recover(self, state, intent):
-        complete = [int(marker.parent.name.removeprefix("step-")) for marker in self.shared.glob("step-*/DONE")]
-        step = self.broadcast(max(complete, default=None))
-        if step is None:
+        complete = self.retained()
+        if not complete:
             return self.nothing(intent, looked_for=f"{self.shared}/step-*/DONE")
+        self.load(state, complete[-1])
+        return Chosen(complete[-1])
+
+    def retained(self):
+        markers = self.shared.glob("step-*/DONE")
+        return self.broadcast(sorted(int(marker.parent.name.removeprefix("step-")) for marker in markers))
+
+    def load(self, state, step):
         path = self.shared / f"step-{step}" / f"rank-{self.rank}.pt"
         value = self.together(f"loading {path}", lambda: torch.load(path))
         state.load_state_dict(value["shared"])
         state.load_rank_state_dict(value["own"])
-        return Chosen(step)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -135,6 +135,25 @@ class Scene:
             answer = self.target(rank, world_size, attempt).recover(job.state, intent)
             held = digest(job.state)
             return Recovered(answer, held, [train_step(job).loss for _ in range(2)])
+
+        return run_ranks(world_size, life, self.group)
+
+    def audit(self, world_size: int = 2) -> list[dict[int, StateDigest]]:
+        """In fresh processes, what each rank holds after loading each retained step."""
+        return self.audit_outcomes(world_size).results
+
+    def audit_outcomes(self, world_size: int = 2, asked: Sequence[int] | None = None) -> Ranks[dict[int, StateDigest]]:
+        """The same, failures included; of the steps asked for, if any are named."""
+
+        def life(rank: int) -> dict[int, StateDigest]:
+            job, target = job_of(world_size, rank, 7, strategy=self.strategy), self.target(rank, world_size, 7)
+            steps = target.retained() if asked is None else asked
+            assert steps is not None
+            held = {}
+            for step in steps:
+                target.load(job.state, step)
+                held[step] = digest(job.state)
+            return held
 
         return run_ranks(world_size, life, self.group)
 

@@ -7,7 +7,7 @@ import pytest
 from chaosckpt.model.digest import combine
 from chaosckpt.targets import Chosen, Intent, Nothing, Target
 from chaosckpt.workload.loop import train_step
-from tests.targets.lives import ALL, MyTarget, Scene
+from tests.targets.lives import ALL, MyTarget, Scene, files_under
 from tests.workload.ranks import job_of, run_ranks
 
 every_target = pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.name or cls.__name__)
@@ -89,6 +89,29 @@ def test_a_third_attempt_goes_on_saving_where_the_second_left_off(tmp_path, cls)
     for before, after in zip(second, scene.recover(attempt=2), strict=True):
         assert after.answer == Chosen(8)
         assert after.digest == before.digests[8]
+
+
+@every_target
+@every_strategy
+def test_what_is_retained_can_be_loaded_by_its_step(tmp_path, cls, strategy):
+    """Each step in the list comes back whole on every rank, the newest is in it, and looking changes no file."""
+    scene = Scene(tmp_path, cls, strategy)
+    saved = scene.train(last=6)
+    before = {path: (tmp_path / path).read_bytes() for path in files_under(tmp_path)}
+    for life, audit in zip(saved, scene.audit(), strict=True):
+        assert max(audit) == 6
+        assert audit == {step: life.digests[step] for step in audit}
+    assert {path: (tmp_path / path).read_bytes() for path in files_under(tmp_path)} == before
+
+
+@every_target
+def test_nothing_retained_is_an_empty_list_and_a_missing_step_an_error(tmp_path, cls):
+    """On an empty storage the list is empty, and loading a step raises on every rank, naming a path."""
+    scene = Scene(tmp_path, cls)
+    assert scene.audit() == [{}, {}]
+    for failure in scene.audit_outcomes(asked=[2]).failures:
+        assert "CheckpointError" in failure.kind
+        assert str(tmp_path) in failure.text
 
 
 @every_target
