@@ -139,6 +139,7 @@ class Campaign:
                         turns,
                         journals.write,
                         _rebuilder(arenas, number),
+                        prepared.census,
                     )
                 )
             self.search.run(executors)

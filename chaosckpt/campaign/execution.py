@@ -12,9 +12,11 @@ import structlog
 from chaosckpt.campaign.judging import check
 from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.deadlines import Deadlines
+from chaosckpt.engine.reference import References
 from chaosckpt.engine.trial import run_trial
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
+from chaosckpt.model.census import Census
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import Schedule
 from chaosckpt.model.verdict import Verdict
@@ -79,6 +81,7 @@ class Executor:
         turns: Turns,
         write: Callable[[str, j.AnyEvent], None],
         rebuild: Callable[[], Arena] | None = None,
+        census: Census | None = None,
     ) -> None:
         self.scenario = scenario
         self.arena = arena
@@ -86,6 +89,8 @@ class Executor:
         self._deadlines = deadlines
         self._turns = turns
         self._rebuild = rebuild
+        self._census = census
+        self._references = References(scenario)
 
     def run(self, schedule: Schedule, trial: str, write: Callable[[str, j.AnyEvent], None] | None = None) -> Executed:
         """Run and judge one schedule. A hang is run again alone, with three times the patience, before it is believed."""
@@ -111,7 +116,16 @@ class Executor:
                 write(trial, event)
 
             try:
-                journal = run_trial(self.scenario, schedule, self.arena, trial=trial, deadlines=deadlines, write=record)
+                journal = run_trial(
+                    self.scenario,
+                    schedule,
+                    self.arena,
+                    trial=trial,
+                    deadlines=deadlines,
+                    write=record,
+                    references=self._references,
+                    census=self._census,
+                )
                 return Executed(journal, check(self.scenario, journal))
             except HarnessError as error:
                 LOG.warning("harness trouble", trial=trial, retry=retry, why=str(error))

@@ -35,6 +35,7 @@ class _Case(msgspec.Struct, frozen=True, kw_only=True):
     trial: str
     expected: Violation | None = None
     deadlines: Deadlines
+    census: Census
     modules: tuple[str, ...] = ()
     differences: tuple[str, ...] = ()
 
@@ -45,7 +46,9 @@ def reproduce(options: ReproduceOptions, watch: Callable[[Replay], None]) -> Rep
     arena = open_local(case.scenario, case.modules)
     replays: list[Replay] = []
     try:
-        executor = Executor(case.scenario, arena, case.deadlines, Turns(), lambda trial, event: None)
+        executor = Executor(
+            case.scenario, arena, case.deadlines, Turns(), lambda trial, event: None, census=case.census
+        )
         for number in range(1, options.times + 1):
             executed = executor.run(case.schedule, case.trial)
             replays.append(_replay(number, executed.verdict, case.expected, replays))
@@ -90,6 +93,7 @@ def _finding(folder: Path) -> _Case:
         trial=stored.finding.trial,
         expected=stored.finding.violation,
         deadlines=deadlines_of(census),
+        census=census,
         modules=prepared.modules if prepared is not None else (),
         differences=tuple(differences),
     )
@@ -120,6 +124,7 @@ def _trial(options: ReproduceOptions) -> _Case:
         schedule=draw(seed, index, options.scenario, prepared.census, fault_kinds()),
         trial=options.trial,
         deadlines=deadlines_of(prepared.census),
+        census=prepared.census,
         modules=prepared.modules,
     )
 

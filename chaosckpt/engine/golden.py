@@ -15,6 +15,7 @@ from chaosckpt.engine.attempt import AttemptRun
 from chaosckpt.engine.commits import find_commits, with_stages
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.ladder import climb, reach
+from chaosckpt.engine.leftovers import inventory
 from chaosckpt.engine.messages import AttemptOrder, Labelled
 from chaosckpt.errors import UsageError
 from chaosckpt.model import journal as j
@@ -42,6 +43,7 @@ class _Golden:
         self.arena = arena
         self.say = say
         self.snapshots = arena.directory / "snapshots"
+        self.left: set[str] = set()
         settings = scenario.workload
         steps = range(1, settings.steps + 1)
         self.saves = tuple(step for step in steps if step % settings.save_every == 0 or step == settings.steps)
@@ -64,7 +66,7 @@ class _Golden:
                 runs.append(self._like(main, self._run(topology, None)))
             runs += [self._like(main, self._run(topology, step)) for step in self.saves]
         shutil.rmtree(self.snapshots, ignore_errors=True)
-        return Census(runs=tuple(runs), environment=census_cache.environment())
+        return Census(runs=tuple(runs), environment=census_cache.environment(), left=tuple(sorted(self.left)))
 
     def attempt(
         self,
@@ -122,6 +124,7 @@ class _Golden:
             must_finish=resumed_from is None,
             deadlines=_PATIENT if resumed_from is None else _PROBING,
         )
+        self.left.update(path for path, _ in inventory(self.arena))
         return GoldenRun(
             topology=topology,
             resumed_from=resumed_from,

@@ -4,7 +4,7 @@ Run as `python -m chaosckpt.engine.node FD [PARENT]`, where FD is its end of the
 torch. Whatever it started ends when that channel does, or with the process PARENT that started it.
 
 Verbs (each a method `do_VERB`): start, rendezvous, look, rest, freeze, kill, terminate, resume, reset, drop, records,
-counts, latest, lose, use, stop.
+counts, latest, inventory, lose, use, stop.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from chaosckpt.engine.messages import (
     Request,
     Trouble,
 )
-from chaosckpt.engine.rank_process import Cause, RankProcess
+from chaosckpt.engine.rank_process import Cause, RankProcess, decode_path
 from chaosckpt.engine.rest import Look, SocketCounters, look
 from chaosckpt.errors import ChaosckptError, HarnessError
 from chaosckpt.model.operation import Address
@@ -201,6 +201,17 @@ class Node:
     def do_drop(self, arguments: Any) -> int:
         """Empty one marked storage directory as a fault; returns how many files it held."""
         return storage.empty(Path(arguments))
+
+    def do_inventory(self, arguments: Any) -> list[tuple[str, int]]:
+        """(`tier:path` with nonces decoded, bytes) of every file on these tiers, given as tier -> directory."""
+        found = []
+        for tier, directory in arguments.items():
+            for base, _, names in os.walk(directory):
+                for name in names:
+                    path = os.path.join(base, name)
+                    relative = os.path.relpath(path, directory)
+                    found.append((decode_path(f"{tier}:{relative}", self.nonces), os.lstat(path).st_size))
+        return found
 
     def do_lose(self, arguments: Any) -> int:
         """Die as a machine dies: every process by SIGKILL, then this node's storage; the runner ends this process next."""

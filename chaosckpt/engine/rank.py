@@ -16,13 +16,24 @@ import msgspec
 
 from chaosckpt.engine.channel import Channel
 from chaosckpt.engine.gate.install import install
-from chaosckpt.engine.messages import Mark, RankOrder, Rendezvous, Report
+from chaosckpt.engine.messages import Mark, RankOrder, Rendezvous, Report, Stepping
 from chaosckpt.errors import PluginError
-from chaosckpt.model.journal import Acknowledged, Finished, Raised, Recovered, RecoveryStarted, SaveStarted
+from chaosckpt.model.journal import (
+    Acknowledged,
+    Finished,
+    Outstanding,
+    Raised,
+    Recovered,
+    RecoveryStarted,
+    SaveFailed,
+    SaveStarted,
+    StepTrace,
+)
 from chaosckpt.plugins import load_target
 from chaosckpt.targets.api import Ack, Chosen, Context, Done, Intent, Level, Nothing, Pending, Target
 from chaosckpt.workload.digest import digest
-from chaosckpt.workload.loop import Job, build, train_step
+from chaosckpt.workload.loop import Job, StepReport, build, train_step
+from chaosckpt.workload.state import TrainState
 
 MESSAGE_BYTES = 4000
 SIGTERM_EXIT_CODE = 128 + signal.SIGTERM
@@ -43,6 +54,7 @@ class Life:
         self.where = "start"
         self.step: int | None = None
         self.outstanding: list[tuple[int, Pending]] = []
+        self.trained: list[StepTrace] = []
 
     def report(self, report: Report) -> None:
         """Tell the node, and go on only when it has taken note: a report and a fault can't overtake one another."""
@@ -53,18 +65,41 @@ class Life:
     def live(self) -> None:
         """Join the process group, recover, train, save, close. Raises what the target or the training raises."""
         self.join()
-        job = build(self.order.settings.workload, self.rank, self.order.attempt.world_size, self.attempt)
+        job = self.build()
         target = self.make_target()
         self.recover(job, target)
         if self.order.attempt.recover_only:
             return
         self.train(job, target)
-        self.where, self.step = "wait", job.state.step
-        while self.outstanding:
+        self.leave(job, target)
+
+    def build(self) -> Job:
+        """The job at step 0."""
+        return build(self.order.settings.workload, self.rank, self.order.attempt.world_size, self.attempt)
+
+    def leave(self, job: Job, target: Target) -> None:
+        """End in order, with the manners of the workload's training script."""
+        import torch.distributed as dist
+
+        workload, state = self.order.settings.workload, job.state
+        self.where, self.step = "wait", state.step
+        if workload.destroys_group and dist.is_initialized():
+            dist.destroy_process_group()
+        while self.outstanding and workload.at_end == "await":
             self.acknowledge_oldest()
-        self.where = "close"
-        target.close()
-        self.report(Finished(attempt=self.attempt, rank=self.rank, step=job.state.step, digest=digest(job.state)))
+        if workload.at_end != "exit":
+            self.where = "close"
+            target.close()
+        self.report(
+            Finished(
+                attempt=self.attempt, rank=self.rank, step=state.step, digest=digest(state), trained=self.take_trained()
+            )
+        )
+
+    def take_trained(self) -> tuple[StepTrace, ...]:
+        """The steps trained since this was last asked."""
+        trained, self.trained = tuple(self.trained), []
+        return trained
 
     def join(self) -> None:
         """Build the process group over TCP: rank 0 serves the store at its node's address and reports the port."""
@@ -110,33 +145,77 @@ class Life:
     def train(self, job: Job, target: Target) -> None:
         """Train to the last step, saving on the way. A save is awaited at once when it is done, else before the next one."""
         settings, state = self.order.settings.workload, job.state
+        holds = self.order.attempt.hold_steps.get(self.rank, ())
         while state.step < settings.steps:
             self.where, self.step = "train", state.step + 1
-            train_step(job)
+            if self.step in holds:
+                self.report(Stepping(self.rank, self.step))
+            self.trained.append(trace(train_step(job)))
             if state.step % settings.save_every == 0 or state.step == settings.steps:
                 self.save(job, target)
                 if state.step == self.order.attempt.stop_after:
                     return
 
     def save(self, job: Job, target: Target) -> None:
-        """Start one save and, if it is done already, report its acknowledgement."""
-        state = job.state
+        """Save, and where that raises try again as often as the workload says."""
+        workload, state = self.order.settings.workload, job.state
         self.where = "wait"
-        while self.outstanding:
+        while len(self.outstanding) >= workload.outstanding:
             self.acknowledge_oldest()
+        for left in reversed(range(workload.retries + 1)):
+            try:
+                self.save_once(state, target)
+                return
+            except Exception as error:  # whatever the target raises, a script that tries again does so
+                if not left:
+                    raise
+                self.save_failed(state.step, error)
+
+    def save_once(self, state: TrainState, target: Target) -> None:
+        """Start one save and, if it is done already, report its acknowledgement; else what is under way now."""
         self.where, self.step = "save", state.step
-        self.report(SaveStarted(attempt=self.attempt, rank=self.rank, step=state.step, digest=digest(state)))
+        self.report(
+            SaveStarted(
+                attempt=self.attempt,
+                rank=self.rank,
+                step=state.step,
+                digest=digest(state),
+                trained=self.take_trained(),
+            )
+        )
         pending = target.save(state, state.step)
         if not isinstance(pending, Pending):
             raise PluginError(f"save returned {pending!r}; it must return what has wait(), such as Done('shared')")
         self.outstanding.append((state.step, pending))
         if isinstance(pending, Done):
             self.acknowledge_oldest()
+        else:
+            saves = tuple(step for step, other in self.outstanding if not is_done(other))
+            self.report(Outstanding(attempt=self.attempt, rank=self.rank, step=state.step, saves=saves))
+
+    def save_failed(self, step: int, error: Exception) -> None:
+        """Report a failed save that doesn't end this life."""
+        self.report(
+            SaveFailed(
+                attempt=self.attempt,
+                rank=self.rank,
+                step=step,
+                where=self.where,
+                error_type=type(error).__name__,
+                message=str(error)[:MESSAGE_BYTES],
+            )
+        )
 
     def acknowledge_oldest(self) -> None:
         """Await the oldest outstanding save and report its level; a slower tier is awaited in its turn."""
         step, pending = self.outstanding.pop(0)
-        ack = pending.wait()
+        try:
+            ack = pending.wait()
+        except Exception as error:  # as in save: but what was trained since can't be saved as that step any more
+            if isinstance(pending, Done) or not self.order.settings.workload.retries:
+                raise
+            self.save_failed(step, error)
+            return
         if not isinstance(ack, Ack) or ack.level not in get_args(Level):
             raise PluginError(f"wait of a save returned {ack!r}; it must return Ack('local') or Ack('shared')")
         self.report(Acknowledged(attempt=self.attempt, rank=self.rank, step=step, level=ack.level))
@@ -152,6 +231,17 @@ class Life:
                 attempt=self.attempt, rank=self.rank, where=self.where, step=self.step, error_type=kind, message=message
             )
         )
+
+
+def trace(step: StepReport) -> StepTrace:
+    """What one step did, as the journal keeps it."""
+    return StepTrace(step.step, tuple(step.samples), step.loss.hex())
+
+
+def is_done(pending: Pending) -> bool:
+    """Whether a save under way says that it is finished; one that can't tell isn't, as it has not been awaited."""
+    done = getattr(pending, "done", None)
+    return done is not None and bool(done())
 
 
 def chosen_step(answer: object) -> int | None:
@@ -178,12 +268,25 @@ def run(connection: socket.socket) -> None:
         if order.settings.gate:
             _pass_gate(connection)
         signal.signal(signal.SIGTERM, _on_sigterm)
-        code = _guarded(Life(order, channel))
+        code = _guarded(life_of(order)(order, channel))
     except (EOFError, ConnectionError, BrokenPipeError):
         code = 1  # the node is gone, and this rank goes with it
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def life_of(order: RankOrder) -> type[Life]:
+    """Which kind of life a rank is ordered to live."""
+    if order.attempt.reference is not None:
+        from chaosckpt.engine.reference_life import ReferenceLife
+
+        return ReferenceLife
+    if order.attempt.audit:
+        from chaosckpt.engine.audit_life import AuditLife
+
+        return AuditLife
+    return Life
 
 
 def _pass_gate(connection: socket.socket) -> None:

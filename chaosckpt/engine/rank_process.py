@@ -86,7 +86,7 @@ class RankProcess:
             decide=self._decide,
             observe=self._observe,
             keep_data=self._record == "data",
-            decode=lambda path: _decode(path, nonces),
+            decode=lambda path: decode_path(path, nonces),
             wait_killable=wait_killable,
         )
         if not self._answer(b"g"):
@@ -228,7 +228,8 @@ def printable(path: str) -> str:
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
-def _decode(path: str, nonces: Sequence[re.Pattern[str]]) -> str:
+def decode_path(path: str, nonces: Sequence[re.Pattern[str]]) -> str:
+    """A path with the parts that differ from run to run read as `*`."""
     for nonce in nonces:
         path = nonce.sub("*", path)
     return printable(path)

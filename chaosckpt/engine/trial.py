@@ -7,10 +7,14 @@ from typing import Any
 
 from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.attempt import AttemptRun, Record
+from chaosckpt.engine.audit import audit, wanted
 from chaosckpt.engine.deadlines import Deadlines
+from chaosckpt.engine.leftovers import storage_left
 from chaosckpt.engine.messages import AttemptOrder
+from chaosckpt.engine.reference import References
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
+from chaosckpt.model.census import Census
 from chaosckpt.model.fault import Fault
 from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.scenario import Scenario
@@ -26,10 +30,13 @@ def run_trial(
     trial: str,
     deadlines: Deadlines,
     write: Callable[[j.AnyEvent], None] = lambda event: None,
+    references: References | None = None,
+    census: Census | None = None,
 ) -> j.Journal:
     """Run every attempt of the schedule, then a closing one without faults, on emptied storage.
 
-    `write` receives each event as it happens. Harness trouble ends the trial and stands in the journal (HarnessTrouble);
+    `write` receives each event as it happens. With `references`, each attempt is followed by what it should have trained; with
+    the `census`, the trial by what it left on storage. Harness trouble ends the trial and stands in the journal (HarnessTrouble);
     it is raised as well, so that the caller can replace what broke.
     """
     events: list[j.AnyEvent] = []
@@ -46,11 +53,16 @@ def run_trial(
             scenario=scenario.name,
             total_steps=scenario.workload.steps,
             fresh_start=scenario.run.fresh_start,
+            keeps_rng=arena.nodes[0].facts.keeps_rng,
+            outstanding=arena.nodes[0].facts.outstanding,
+            at_end=scenario.workload.at_end,
         )
     )
     try:
         arena.reset()
-        _attempts(scenario, schedule, arena, deadlines, record, events)
+        last = _attempts(scenario, schedule, arena, deadlines, record, events, references)
+        if census is not None and census.save_bytes:  # without a gate nobody knows how much a save writes
+            record(storage_left(arena, census, last))
     except HarnessError as error:
         record(j.HarnessTrouble(what=str(error)))
         record(j.TrialEnded())
@@ -67,11 +79,21 @@ def guarantees(scenario: Scenario, arena: Arena) -> tuple[Guarantee, ...]:
 
 
 def _attempts(
-    scenario: Scenario, schedule: Schedule, arena: Arena, deadlines: Deadlines, record: Record, events: list[j.AnyEvent]
-) -> None:
+    scenario: Scenario,
+    schedule: Schedule,
+    arena: Arena,
+    deadlines: Deadlines,
+    record: Record,
+    events: list[j.AnyEvent],
+    references: References | None,
+) -> int:
+    """Run all attempts; returns the number of the last one."""
     first = scenario.topology.topologies[0]
     plans = (*schedule.attempts, AttemptPlan())
     previous = first
+    awaited = scenario.workload.at_end == "await"
+    if references is not None:
+        references.begin()
     for number, (plan, topology) in enumerate(zip(plans, schedule.topologies(first), strict=True)):
         resumes = something_acknowledged(events)
         order = AttemptOrder(
@@ -93,7 +115,14 @@ def _attempts(
         )
         run.run()
         arena.heal()
+        asked = wanted(events, number, closing=closing, awaited=awaited)
+        if asked:
+            audit(arena, order, topology, asked, record, deadlines)
+        reference = references.after(events, number, topology, arena, deadlines) if references is not None else None
+        if reference is not None:
+            record(reference)
         previous = topology
+    return len(plans) - 1
 
 
 def something_acknowledged(events: Sequence[j.AnyEvent]) -> bool:

@@ -85,10 +85,21 @@ class Census(msgspec.Struct, frozen=True, kw_only=True):
     runs: tuple[GoldenRun, ...]
     environment: dict[str, str] = {}
     """Versions and settings under which it was taken: `reproduce` says what differs."""
+    left: tuple[str, ...] = ()
+    """`tier:path`, nonces decoded, of every file that lies on storage at the end of some golden run."""
 
     @property
     def main(self) -> GoldenRun:
         return self.runs[0]
+
+    @property
+    def save_bytes(self) -> int:
+        """The bytes that all ranks together write in the largest save."""
+        written: dict[int, int] = {}
+        for point in self.main.points:
+            if point.address.op == "write" and point.label.step is not None:
+                written[point.label.step] = written.get(point.label.step, 0) + (point.length or 0)
+        return max(written.values(), default=0)
 
     @property
     def topologies(self) -> tuple[Topology, ...]:

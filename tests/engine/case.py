@@ -45,12 +45,18 @@ class Case:
         self.scenario = scenario
         self.arena = arena or open_local(scenario)
         self._census: Census | None = None
+        self._executor = self._execute()
+
+    def _execute(self) -> Executor:
+        """One executor for all trials, so that a reference job is run once."""
+        return Executor(self.scenario, self.arena, PATIENT, Turns(), lambda trial, event: None, census=self._census)
 
     @property
     def census(self) -> Census:
         """Measured once, when it is first asked for."""
         if self._census is None:
             self._census = measure(self.scenario, self.arena)
+            self._executor = self._execute()
         return self._census
 
     @property
@@ -64,8 +70,7 @@ class Case:
         return self.run_schedule(schedule, trial)
 
     def run_schedule(self, schedule: Schedule, trial: str = "0:0") -> tuple[j.Journal, Verdict]:
-        executor = Executor(self.scenario, self.arena, PATIENT, Turns(), lambda trial, event: None)
-        executed = executor.run(schedule, trial)
+        executed = self._executor.run(schedule, trial)
         return executed.journal, executed.verdict
 
     def cut_only(self, *faults: Fault) -> tuple[str, list[j.AnyEvent]]:

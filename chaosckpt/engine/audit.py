@@ -1,0 +1,83 @@
+"""Audits: after an attempt, new ranks load every retained checkpoint that was acknowledged, while storage is as it was left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from chaosckpt.engine.arena import Arena
+from chaosckpt.engine.attempt import AttemptRun, Record
+from chaosckpt.engine.deadlines import Deadlines
+from chaosckpt.engine.messages import AttemptOrder, Referred, Retained
+from chaosckpt.model import journal as j
+from chaosckpt.model.topology import Topology
+
+
+class _AuditRun(AttemptRun):
+    """An attempt of which only the audit's own events are journalled."""
+
+    def __init__(
+        self, arena: Arena, order: AttemptOrder, topology: Topology, record: Record, deadlines: Deadlines
+    ) -> None:
+        super().__init__(arena, order, topology, (), lambda event: _audited(event, record), deadlines)
+        self.retained: dict[int, tuple[int, ...] | None] = {}
+
+    def noted(self, message: Retained | Referred) -> None:
+        if isinstance(message, Retained):
+            self.retained[message.rank] = message.steps
+
+
+def _audited(event: j.AnyEvent, record: Record) -> None:
+    if isinstance(event, j.Audited):
+        record(event)
+
+
+def audit(
+    arena: Arena,
+    order: AttemptOrder,
+    topology: Topology,
+    asked: Sequence[int],
+    record: Record,
+    deadlines: Deadlines,
+) -> None:
+    """Load what is retained of the steps `asked`, in the topology of the attempt whose `order` this was.
+
+    Nothing is recorded where the target offers no list of what it retains.
+    """
+    auditing = msgspec.structs.replace(order, audit=tuple(asked), faults=(), hold_steps={})
+    run = _AuditRun(arena, auditing, topology, record, deadlines)
+    outcome = run.run()
+    if None in run.retained.values():
+        return
+    retained = sorted(set(asked).intersection(*(steps or () for steps in run.retained.values())))
+    record(
+        j.AuditEnded(
+            attempt=order.attempt,
+            outcome=outcome,
+            asked=tuple(asked),
+            retained=tuple(retained) if run.retained else (),
+        )
+    )
+
+
+def wanted(events: Sequence[j.AnyEvent], attempt: int, *, closing: bool, awaited: bool) -> tuple[int, ...]:
+    """The acknowledged steps to be audited after this attempt; empty where an audit could show nothing new.
+
+    It could where an error was injected and a save acknowledged in the attempt, and at the trial's end where an error was injected
+    at any time, or where the script left its last saves to themselves.
+    """
+    worlds = {event.attempt: sum(event.ranks) for event in events if isinstance(event, j.AttemptStarted)}
+    ranks: dict[tuple[int, int], set[int]] = {}
+    for event in events:
+        if not isinstance(event, (j.Acknowledged, j.SaveStarted)):
+            continue
+        # A script that doesn't wait is told of nothing; what it began and left behind in order should be there all the same.
+        left = closing and not awaited and event.attempt == attempt
+        if isinstance(event, j.Acknowledged) or left:
+            ranks.setdefault((event.attempt, event.step), set()).add(event.rank)
+    complete = {key for key, found in ranks.items() if len(found) == worlds[key[0]]}
+    errors = {event.attempt for event in events if isinstance(event, j.ErrorInjected)}
+    now = attempt in errors and any(at == attempt for at, _ in complete)
+    at_last = closing and (bool(errors) or not awaited)
+    return tuple(sorted({step for _, step in complete})) if now or at_last else ()

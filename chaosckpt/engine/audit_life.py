@@ -1,0 +1,44 @@
+"""The life of an auditing rank: it loads the retained checkpoints one by one and reports what each holds."""
+
+from __future__ import annotations
+
+from chaosckpt.engine.messages import Retained
+from chaosckpt.engine.rank import MESSAGE_BYTES, Life
+from chaosckpt.model.journal import Audited
+from chaosckpt.targets.api import Target
+from chaosckpt.workload.digest import digest
+
+
+class AuditLife(Life):
+    """Recovers nothing, trains nothing, changes nothing."""
+
+    def live(self) -> None:
+        """Load the newest first. After one that a rank can't load the ranks may be out of step, so it is the last one."""
+        self.join()
+        target = self.make_target()
+        self.where = "audit"
+        retained = target.retained()
+        self.report(Retained(self.rank, None if retained is None else tuple(retained)))
+        for step in sorted(set(self.order.attempt.audit) & set(retained or ()), reverse=True):
+            if not all(target.gather(self.load(target, step))):
+                return
+
+    def load(self, target: Target, step: int) -> bool:
+        """Load one checkpoint into a job of its own, and report it. False where it can't be loaded."""
+        self.step = step
+        state = self.build().state
+        try:
+            target.load(state, step)
+        except Exception as error:  # that it raises, and what, is what the audit is for
+            self.report(
+                Audited(
+                    attempt=self.attempt,
+                    rank=self.rank,
+                    step=step,
+                    error_type=type(error).__name__,
+                    message=str(error)[:MESSAGE_BYTES],
+                )
+            )
+            return False
+        self.report(Audited(attempt=self.attempt, rank=self.rank, step=step, digest=digest(state)))
+        return True

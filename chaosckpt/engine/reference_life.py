@@ -1,0 +1,58 @@
+"""The life of a rank of the reference job: it trains without any target, and hands its state on by files of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from chaosckpt.engine.messages import ReferenceOrder, Referred
+from chaosckpt.engine.rank import Life, trace
+from chaosckpt.workload.digest import digest
+from chaosckpt.workload.loop import Job, train_step
+from chaosckpt.workload.state import TrainState
+
+
+class ReferenceLife(Life):
+    """What the job under test should have trained: no checkpointer touches this state."""
+
+    def live(self) -> None:
+        """Begin at step 0, or with the state that an earlier reference life exported; export it after each save step."""
+        order = self.order.attempt.reference
+        assert order is not None
+        self.join()
+        job = self.build()
+        self.where = "train"
+        if order.source:
+            self.take_over(job.state, order)
+        self.report(Referred(self.rank, job.state.step, digest=digest(job.state)))
+        self.train_on(job, Path(order.directory))
+
+    def train_on(self, job: Job, directory: Path) -> None:
+        """Train to the end."""
+        settings, state = self.order.settings.workload, job.state
+        while state.step < settings.steps:
+            trained = trace(train_step(job))
+            saved = state.step % settings.save_every == 0 or state.step == settings.steps
+            self.report(Referred(self.rank, state.step, trained, digest(state) if saved else None))
+            if saved:
+                self.export(state, directory / str(state.step))
+
+    def export(self, state: TrainState, directory: Path) -> None:
+        """Write the shared part, whole, by rank 0, and every rank's random streams."""
+        shared = state.state_dict()
+        directory.mkdir(parents=True, exist_ok=True)
+        if self.rank == 0:
+            torch.save({"shared": shared, "sampler": state.sampler.state_dict()}, directory / "shared.pt")
+        torch.save(state.rng.state_dict(), directory / f"rank-{self.rank}.pt")
+
+    def take_over(self, state: TrainState, order: ReferenceOrder) -> None:
+        """Load an export in this topology; a rank whose streams aren't kept gets them as the workload derives them."""
+        source = Path(order.source)
+        loaded = torch.load(source / "shared.pt", weights_only=True)
+        state.load_state_dict(loaded["shared"])
+        state.sampler.load_state_dict(loaded["sampler"])
+        if order.kept[self.rank]:
+            state.rng.load_state_dict(torch.load(source / f"rank-{self.rank}.pt", weights_only=True))
+        else:
+            state.derive_rank_state()
