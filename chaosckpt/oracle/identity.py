@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from chaosckpt.model.digest import DIFFERS, StateDigest, TensorDigest, WorldDigest, combine
-from chaosckpt.oracle.truth import Save
+from chaosckpt.oracle.saves import Save
 
 Key = tuple[str, str]
 """("params" or "optimizer", name of the tensor)."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from chaosckpt.model.digest import StateDigest
 from chaosckpt.model.journal import Recovered
 from chaosckpt.oracle.identity import Capture, Identity, holds_whole, identify, of_rank, subjects
-from chaosckpt.oracle.truth import Owed, Save, owed, saves
+from chaosckpt.oracle.saves import Save, saves
+from chaosckpt.oracle.truth import Owed, owed
 from chaosckpt.oracle.view import At, AttemptView, Track, TrialView
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from chaosckpt.model.journal import (
     AnyEvent,
     AttemptEnded,
     AttemptStarted,
+    Audited,
     ErrorInjected,
     Event,
     FaultLanded,
@@ -37,12 +38,28 @@ journal tells no more.
 """
 
 
+STOP = "sigstop"
+"""The kind of fault that stops a rank for good: it neither goes on nor ends."""
+
+
 @dataclass(frozen=True)
 class At(Generic[E]):
     """An event with its index in the journal."""
 
     index: int
     event: E
+
+
+class _ByKind:
+    """Events by their class, in order: looked up many times for one journal."""
+
+    def __init__(self, events: Iterable[At[AnyEvent]]) -> None:
+        self._found: dict[type, list[At[Any]]] = {}
+        for at in events:
+            self._found.setdefault(type(at.event), []).append(at)
+
+    def of(self, kind: type[E]) -> Sequence[At[E]]:
+        return self._found.get(kind, ())
 
 
 def rank_of(event: AnyEvent) -> int | None:
@@ -61,15 +78,19 @@ def ended_by_fault(event: AnyEvent) -> bool:
     return event.by == "fault" or (event.by == "self" and terminated)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Track:
     """The events of one rank in one attempt, in order."""
 
     rank: int
     events: tuple[At[AnyEvent], ...]
 
-    def all(self, kind: type[E]) -> list[At[E]]:
-        return [At(at.index, at.event) for at in self.events if isinstance(at.event, kind)]
+    def all(self, kind: type[E]) -> Sequence[At[E]]:
+        return self._sorted.of(kind)
+
+    @functools.cached_property
+    def _sorted(self) -> _ByKind:
+        return _ByKind(self.events)
 
     def first(self, kind: type[E]) -> At[E] | None:
         return next(iter(self.all(kind)), None)
@@ -109,7 +130,7 @@ class Track:
         return self.recovered is None or index < self.recovered.index
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AttemptView:
     """One launch of the job."""
 
@@ -135,12 +156,20 @@ class AttemptView:
 
     @functools.cached_property
     def tracks(self) -> tuple[Track, ...]:
-        return tuple(
-            Track(rank, tuple(at for at in self.events if rank_of(at.event) == rank)) for rank in range(self.world_size)
-        )
+        of_rank: list[list[At[AnyEvent]]] = [[] for _ in range(self.world_size)]
+        for at in self.events:
+            rank = rank_of(at.event)
+            # An audit's ranks are those of another launch.
+            if rank is not None and rank < self.world_size and not isinstance(at.event, Audited):
+                of_rank[rank].append(at)
+        return tuple(Track(rank, tuple(events)) for rank, events in enumerate(of_rank))
 
-    def all(self, kind: type[E]) -> list[At[E]]:
-        return [At(at.index, at.event) for at in self.events if isinstance(at.event, kind)]
+    def all(self, kind: type[E]) -> Sequence[At[E]]:
+        return self._sorted.of(kind)
+
+    @functools.cached_property
+    def _sorted(self) -> _ByKind:
+        return _ByKind(self.events)
 
     @property
     def end(self) -> At[AttemptEnded] | None:
@@ -156,20 +185,43 @@ class AttemptView:
         """Index of the last event by which a rank left its recovery; the last of the attempt where one never did."""
         ends = [track.recovered or track.recovery_error for track in self.tracks]
         known = [at.index for at in ends if at is not None]
-        return (
-            max(known) if len(known) == len(ends) else max((at.index for at in self.events), default=self.start.index)
-        )
+        if len(known) == len(ends):
+            return max(known)
+        # What follows the end of an attempt is told of it by later launches: its audit, its reference.
+        return self.end.index if self.end is not None else max((at.index for at in self.events), default=0)
 
-    @property
+    @functools.cached_property
+    def stopped(self) -> frozenset[int]:
+        """Ranks that a fault stopped for good without ending them (SIGSTOP)."""
+        landed = [at.event.operation for at in self.all(FaultLanded) if at.event.kind == STOP]
+        return frozenset(operation.address.rank for operation in landed if operation is not None)
+
+    @functools.cached_property
     def rank_was_killed(self) -> bool:
-        return any(ended_by_fault(at.event) for at in self.all(RankExited))
+        """True when a fault ended or stopped a rank, so that its peers may wait for it in vain."""
+        return bool(self.stopped) or any(ended_by_fault(at.event) for at in self.all(RankExited))
+
+    @functools.cached_property
+    def finished(self) -> bool:
+        """True when every rank reached its end and exited with code 0."""
+        ends = [(track.finished, track.exit) for track in self.tracks]
+        return all(done and exited and exited.event.exit_code == 0 for done, exited in ends)
 
     @functools.cached_property
     def recovery_harmed(self) -> tuple[int, ...]:
         """Indices of errors injected and kills done before the rank concerned had recovered."""
         harmed = [at.index for t in self.tracks for at in t.all(ErrorInjected) if t.before_recovered(at.index)]
         harmed += [t.exit.index for t in self.tracks if t.exit and ended_by_fault(t.exit.event) and t.recovered is None]
+        harmed += [
+            at.index for at in self.all(FaultLanded) if at.event.kind == STOP and self.struck_before_recovered(at)
+        ]
         return tuple(sorted(harmed))
+
+    def struck_before_recovered(self, at: At[FaultLanded]) -> bool:
+        """True when the rank at whose operation a fault landed had not yet recovered."""
+        operation = at.event.operation
+        rank = operation.address.rank if operation is not None else -1
+        return 0 <= rank < self.world_size and self.tracks[rank].before_recovered(at.index)
 
     @functools.cached_property
     def recovery_struck(self) -> tuple[int, ...]:
@@ -209,18 +261,25 @@ class TrialView:
     def events(self) -> tuple[At[AnyEvent], ...]:
         return tuple(At(index, event) for index, event in enumerate(self.journal.events))
 
-    def all(self, kind: type[E]) -> list[At[E]]:
-        return [At(at.index, at.event) for at in self.events if isinstance(at.event, kind)]
+    def all(self, kind: type[E]) -> Sequence[At[E]]:
+        return self._sorted.of(kind)
+
+    @functools.cached_property
+    def _sorted(self) -> _ByKind:
+        return _ByKind(self.events)
 
     @functools.cached_property
     def attempts(self) -> tuple[AttemptView, ...]:
         """The attempts that were launched, in order."""
-        return tuple(
-            AttemptView(
-                start.event.attempt, start, tuple(at for at in self.events if at.event.attempt == start.event.attempt)
-            )
-            for start in self.all(AttemptStarted)
-        )
+        events: dict[int, list[At[AnyEvent]]] = {}
+        for at in self.events:
+            events.setdefault(at.event.attempt, []).append(at)
+        started = {start.event.attempt: start for start in reversed(self.all(AttemptStarted))}
+        return tuple(AttemptView(number, start, tuple(events[number])) for number, start in sorted(started.items()))
+
+    def attempt(self, number: int) -> AttemptView | None:
+        """The attempt with this number, if it was launched."""
+        return next((attempt for attempt in self.attempts if attempt.number == number), None)
 
     @property
     def closing(self) -> AttemptView | None:

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from chaosckpt.oracle.truth import Owed, owed, saves
+from chaosckpt.oracle.saves import saves
+from chaosckpt.oracle.truth import Owed, owed
 from chaosckpt.oracle.view import TrialView
 from tests.oracle.journals import SCENARIO, Story
 

@@ -9,7 +9,7 @@ from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.failures import root
 from chaosckpt.oracle.invariant import Invariant, NotJudged
 from chaosckpt.oracle.recovery import Recovery, recoveries
-from chaosckpt.oracle.truth import Save
+from chaosckpt.oracle.saves import Save
 from chaosckpt.oracle.view import At, TrialView
 from chaosckpt.oracle.words import aftermath, failure, struck_path
 

@@ -6,7 +6,7 @@ from chaosckpt.model.journal import Recovered
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.invariant import Invariant, NotJudged
 from chaosckpt.oracle.recovery import Recovery, leaked, recoveries
-from chaosckpt.oracle.truth import Save
+from chaosckpt.oracle.saves import Save
 from chaosckpt.oracle.view import At, TrialView
 from chaosckpt.oracle.words import aftermath, struck_path
 
