@@ -75,6 +75,9 @@ class Launcher:
         if self._settings.directory:
             # torch makes this directory when it is imported, in the temporary directory if it isn't told otherwise.
             environment.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(self._settings.directory, "torchinductor"))
+            # What ranks and their children leave in the temporary directory when they are killed, such as the sockets by
+            # which torch hands tensors to another process, goes with the node.
+            environment["TMPDIR"] = self._settings.directory
         if self._settings.import_path:
             inherited = environment.get("PYTHONPATH", "")
             environment["PYTHONPATH"] = os.pathsep.join([*self._settings.import_path, *filter(None, [inherited])])

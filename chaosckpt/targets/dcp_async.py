@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from concurrent.futures import Future
 from datetime import timedelta
 from pathlib import Path
@@ -11,64 +12,90 @@ import torch
 import torch.distributed as dist
 from torch.distributed.checkpoint import state_dict_saver
 
-from chaosckpt.targets.api import Ack, Pending
+from chaosckpt.targets.api import Ack, Context, Pending
 from chaosckpt.targets.dcp import Dcp, dcp_errors
 from chaosckpt.targets.layout import step_directory
 from chaosckpt.workload.state import TrainState
 
 
 class AsyncSave(Pending):
-    """A save running in torch's checkpoint thread."""
+    """A save that torch carries on in the background."""
 
     def __init__(self, directory: Path, future: Future[Any]) -> None:
         self._directory = directory
         self._future = future
 
     def wait(self) -> Ack:
-        """Return when `.metadata` has its name, or raise what the thread raised."""
+        """Return when `.metadata` has its name, or raise what the saver raised."""
         with dcp_errors(f"saving {self._directory}"):
             self._future.result()
         return Ack("shared")
+
+    def done(self) -> bool:
+        """Whether `wait` would return, or raise, at once."""
+        return self._future.done()
 
 
 class DcpAsync(Dcp):
     """dcp.async_save: the state is copied before `save` returns, and written while training goes on.
 
-    The saver thread has a process group of its own, since its collectives would otherwise mix with training's. A save
-    awaits the one before it.
+    The saver thread has a process group of its own, since its collectives would otherwise mix with training's. With
+    `outstanding` saves under way, the next one awaits the oldest; here that is one.
     """
 
     name = "dcp-async"
 
-    _running: AsyncSave | None = None
-    _group: dist.ProcessGroup | None = None
+    def __init__(self, context: Context) -> None:
+        self.running: deque[AsyncSave] = deque()
+        """Saves that were begun and not yet found finished, oldest first."""
+        self._groups: deque[dist.ProcessGroup] = deque()
 
     def save(self, state: TrainState, step: int) -> Pending:
         """Copy the state, and begin to write one step's directory."""
-        self.close()
+        while len(self.running) >= self.outstanding:
+            self.finish_oldest()
         directory = step_directory(self.shared, step)
         self.stage("snapshot")
         snapshot = state.sharded_state_dict()
         self.stage("persist")
         self.on_rank_zero(f"clearing {directory}", lambda: self.clear(directory))
+        saving = AsyncSave(directory, self.begin(snapshot, directory))
+        self.running.append(saving)
+        return saving
+
+    def begin(self, snapshot: dict[str, Any], directory: Path) -> Future[Any]:
+        """Copy the snapshot and start the saver; the future ends with the save."""
         future = state_dict_saver.async_save(
-            snapshot, storage_writer=self.writer(directory), process_group=self._own_group()
+            snapshot, storage_writer=self.writer(directory), process_group=self.saver_group()
         )
-        self._running = AsyncSave(directory, cast("Future[Any]", future))
-        return self._running
+        return cast("Future[Any]", future)
 
     def close(self) -> None:
-        """Await the save under way, if any, and then retire what it superseded."""
-        running, self._running = self._running, None
-        if running is not None:
-            running.wait()
-            self.retire()
+        """Await the saves under way, if any, and retire what they superseded."""
+        while self.running:
+            self.finish_oldest()
 
-    def _own_group(self) -> dist.ProcessGroup | None:
-        if self._group is None and dist.is_initialized():
-            # A new group would wait for half an hour, where a saver should give up when training does. torch has no
-            # public name for the default group's timeout.
-            backend = dist.distributed_c10d._get_default_group()._get_backend(torch.device("cpu"))
-            timeout: timedelta = backend.options._timeout
-            self._group = dist.new_group(backend="gloo", timeout=timeout)
-        return self._group
+    def finish_oldest(self) -> None:
+        """Await the oldest save under way, and retire what it superseded."""
+        self.running.popleft().wait()
+        self.retire()
+
+    def saver_group(self) -> dist.ProcessGroup | None:
+        """A process group that no other save under way uses; None in a world without one."""
+        if not dist.is_initialized():
+            return None
+        if len(self._groups) < self.outstanding:
+            self._groups.append(new_group())
+        self._groups.rotate()  # to the one that was used longest ago
+        return self._groups[0]
+
+
+def new_group() -> dist.ProcessGroup:
+    """Another group of all ranks, for collectives of a saver."""
+    # A new group would wait for half an hour, where a saver should give up when training does. torch has no
+    # public name for the default group's timeout.
+    backend = dist.distributed_c10d._get_default_group()._get_backend(torch.device("cpu"))
+    timeout: timedelta = backend.options._timeout
+    group = dist.new_group(backend="gloo", timeout=timeout)
+    assert isinstance(group, dist.ProcessGroup)
+    return group
