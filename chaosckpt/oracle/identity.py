@@ -60,6 +60,10 @@ class Capture:
     def has_part(self, part: str, value: Mapping[str, str]) -> bool:
         return any(holding.parts[part] == value for holding in self.holdings)
 
+    def has_sampler(self, position: Mapping[str, str]) -> bool:
+        """True when a rank, whichever, captured this data position."""
+        return any(digest.sampler == position for digest in self.save.digests.values())
+
     def rank_part(self, rank: int, part: str) -> Mapping[str, str] | None:
         digest = self.save.digests.get(rank)
         return None if digest is None else rank_part(digest, part)
@@ -199,10 +203,19 @@ def _deviations(subject: Subject, capture: Capture, others: Sequence[Capture]) -
             origin = next((str(other) for other in others if other.has_part(part, value)), "")
             expected = capture.holdings[0].parts[part]
             found.append(Deviation(part, _difference(value, expected), origin, rank=subject.ranks[0]))
-    if subject.world_size == capture.save.topology.world_size:
-        for rank, digest in sorted(subject.digests.items()):
+    for rank, digest in sorted(subject.digests.items()):
+        if subject.world_size == capture.save.topology.world_size:
             found += _rank_deviations(rank, digest, capture, others)
+        elif not capture.has_sampler(digest.sampler):
+            found.append(_position(rank, digest, capture, others))
     return tuple(found)
+
+
+def _position(rank: int, digest: StateDigest, capture: Capture, others: Sequence[Capture]) -> Deviation:
+    """The data position is the same on all ranks, so that every rank of another world has to have it, new ones too."""
+    origin = next((str(other) for other in others if other.has_sampler(digest.sampler)), "")
+    expected = next(iter(capture.save.digests.values())).sampler
+    return Deviation("sampler", _difference(digest.sampler, expected), origin, rank=rank)
 
 
 def _rank_deviations(rank: int, digest: StateDigest, capture: Capture, others: Sequence[Capture]) -> list[Deviation]:

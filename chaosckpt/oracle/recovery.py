@@ -53,24 +53,30 @@ class Recovery:
 @functools.lru_cache(maxsize=4)
 def recoveries(view: TrialView) -> tuple[Recovery, ...]:
     """The recovery of every attempt in which a rank began one, in order."""
-    known = saves(view)
+    known = captures(view)
     found = []
     for attempt in view.attempts:
         if any(track.phase != "absent" for track in attempt.tracks):
-            captures = tuple(Capture(save) for save in known if save.attempt < attempt.number)
-            found.append(_recovery(view, attempt, captures))
+            earlier = tuple(capture for capture in known if capture.save.attempt < attempt.number)
+            found.append(_recovery(view, attempt, earlier))
     return tuple(found)
 
 
-def _recovery(view: TrialView, attempt: AttemptView, captures: tuple[Capture, ...]) -> Recovery:
+@functools.lru_cache(maxsize=4)
+def captures(view: TrialView) -> tuple[Capture, ...]:
+    """What was captured for every save, oldest first."""
+    return tuple(Capture(save) for save in saves(view))
+
+
+def _recovery(view: TrialView, attempt: AttemptView, earlier: tuple[Capture, ...]) -> Recovery:
     loaded = tuple(at for at in attempt.recovered if at.event.chosen is not None)
     empty = tuple(at for at in attempt.recovered if at.event.chosen is None)
     digests = [at.event.digest for at in loaded]
     # A sharded world whose ranks chose different steps is no one state; that they differ is judged by rank-agreement.
     one = len({at.event.chosen for at in loaded}) == 1 and not empty
     judged = digests if one or all(holds_whole(digest) for digest in digests) else []
-    identities = tuple(identify(subject, captures) for subject in subjects(judged)) if judged else ()
-    return Recovery(attempt, owed(view, attempt), captures, loaded, empty, identities)
+    identities = tuple(identify(subject, earlier) for subject in subjects(judged)) if judged else ()
+    return Recovery(attempt, owed(view, attempt), earlier, loaded, empty, identities)
 
 
 def pristine(view: TrialView) -> StateDigest | None:

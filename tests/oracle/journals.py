@@ -61,6 +61,9 @@ class Story:
         guarantees: Iterable[Guarantee] = GUARANTEES,
         fresh_start: str = "refused",
         sharded: bool = False,
+        keeps_rng: bool = False,
+        outstanding: int = 1,
+        at_end: str = "await",
     ) -> None:
         self.events: list[j.AnyEvent] = [
             j.TrialStarted(
@@ -70,6 +73,9 @@ class Story:
                 scenario="told",
                 total_steps=STEPS,
                 fresh_start=fresh_start,
+                keeps_rng=keeps_rng,
+                outstanding=outstanding,
+                at_end=at_end,
             )
         ]
         self.ranks = tuple(ranks)

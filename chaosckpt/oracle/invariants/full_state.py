@@ -5,7 +5,9 @@ from __future__ import annotations
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.identity import Deviation, Identity
 from chaosckpt.oracle.invariant import Invariant, NotJudged
+from chaosckpt.oracle.lineage import source
 from chaosckpt.oracle.recovery import Recovery, recoveries
+from chaosckpt.oracle.streams import StreamFault, stream_faults
 from chaosckpt.oracle.view import TrialView
 from chaosckpt.oracle.words import aftermath, struck_path
 
@@ -22,6 +24,8 @@ def _judge(view: TrialView) -> list[Violation] | NotJudged:
         # One sentence for each lost component of a rank would bury the first; a mix is judged by complete-only.
         if lost:
             found.append(_violation(view, recovery, identity, lost))
+    for recovery in recoveries(view):
+        found += [_streams(view, recovery, fault) for fault in stream_faults(view, recovery)]
     return found
 
 
@@ -41,15 +45,42 @@ def _violation(view: TrialView, recovery: Recovery, identity: Identity, lost: li
         rank=rank,
         step=capture.save.step,
         path=struck_path(view, answer.index, recovery.attempt.number),
-        expected=f"the {first.component} that rank {rank} captured at step {capture.save.step}",
+        expected=f"the {first.component} captured at step {capture.save.step}",
         seen=seen,
         error_type="lost-" + first.component.replace(" ", "-"),
         evidence=(capture.save.first_index, answer.index),
     )
 
 
+def _streams(view: TrialView, recovery: Recovery, fault: StreamFault) -> Violation:
+    answer = recovery.answer(fault.rank)
+    save = source(recovery)
+    assert save is not None
+    before, now = save.topology.world_size, recovery.attempt.world_size
+    role = "which exists in both worlds" if fault.rank < before else "which is new"
+    return Violation(
+        invariant=full_state.name,
+        sentence=(
+            f"In attempt {recovery.attempt.number}, with {now} ranks resuming {save}, which {before} captured, rank "
+            f"{fault.rank}, {role}, has wrong random streams: {fault.seen}; expected: {fault.expected}."
+            f"{aftermath(view, answer.index, recovery.attempt.number)}"
+        ),
+        attempt=recovery.attempt.number,
+        rank=fault.rank,
+        step=save.step,
+        path=struck_path(view, answer.index, recovery.attempt.number),
+        expected=fault.expected,
+        seen=fault.seen,
+        error_type=f"{fault.slug}-rng",
+        evidence=(save.first_index, answer.index),
+    )
+
+
 full_state = Invariant(
     name="full-state",
-    holds="parameters, optimizer, scheduler, step, random streams and data position of every rank are of one capture",
+    holds=(
+        "parameters, optimizer, scheduler, step, random streams and data position of every rank are of one capture; "
+        "with another number of ranks every rank has the data position, and random streams that are nobody else's"
+    ),
     judge=_judge,
 )

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from chaosckpt.model.digest import StateDigest
+from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle import check
 from tests.oracle.journals import SCENARIO, Story, interrupted, state
 
@@ -55,3 +56,99 @@ def test_optimizer_lost_by_a_change_of_world() -> None:
     primary = check(SCENARIO, story.attempt((1,), closing=True).recovers(2, but=change).ends_well().journal()).primary
     assert primary is not None
     assert (primary.invariant, primary.error_type) == ("full-state", "lost-optimizer")
+
+
+def _moved(ranks: tuple[int, ...], *, first: tuple[int, ...] = (1, 1), **more: bool) -> Story:
+    """Attempt 0 saved step 2; the closing attempt is launched with other ranks."""
+    story = Story(first, faults=[["cut"]], **more).attempt().recovers(None).saves(2).cut()  # type: ignore[arg-type]
+    return story.attempt(ranks, closing=True)
+
+
+def _primary(story: Story) -> Violation | None:
+    verdict = check(SCENARIO, story.ends_well().journal())
+    assert (verdict.outcome == "pass") == (verdict.primary is None), verdict
+    return verdict.primary
+
+
+def derived(digest: StateDigest) -> StateDigest:
+    """The rank's streams as seeded anew from rank and step."""
+    rng = {name: f"{name}/derived/{digest.rank}/{digest.step}" for name in digest.rng}
+    return msgspec.structs.replace(digest, rng=rng)
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+@pytest.mark.parametrize("ranks", [(2, 1), (1,)])
+def test_another_world_with_streams_of_its_own_passes(ranks: tuple[int, ...], sharded: bool) -> None:
+    """Streams kept by the ranks that remain, or derived for all of them, are both right where nothing is claimed."""
+    assert _primary(_moved(ranks, sharded=sharded).recovers(2)) is None
+    assert _primary(_moved(ranks, sharded=sharded).recovers(2, but=derived)) is None
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_added_rank_without_its_data_position(sharded: bool) -> None:
+    """The data position is global: an added rank that begins at 0 is found, though all else is right."""
+
+    def change(digest: StateDigest) -> StateDigest:
+        return digest if digest.rank < 2 else msgspec.structs.replace(digest, sampler=state(0, 2).sampler)
+
+    primary = _primary(_moved((2, 1), sharded=sharded).recovers(2, but=change))
+    assert primary is not None
+    assert (primary.invariant, primary.rank, primary.error_type) == ("full-state", 2, "lost-sampler")
+    assert "position is int:0, captured was int:8" in primary.sentence
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+@pytest.mark.parametrize(
+    ("stream", "seen", "slug"),
+    [
+        ("numpy/0/2", "numpy is that of rank 0", "shared-rng"),
+        ("numpy/1/0", "numpy is that of rank 1 at the beginning of attempt 0, which was already used", "repeated-rng"),
+        ("numpy/1/2", "numpy is that of rank 1", "shared-rng"),
+    ],
+)
+def test_added_rank_with_a_stream_that_is_not_its_own(stream: str, seen: str, slug: str, sharded: bool) -> None:
+    """One stream of one added rank that another rank has, or that was used before, is enough."""
+
+    def change(digest: StateDigest) -> StateDigest:
+        return digest if digest.rank < 2 else msgspec.structs.replace(digest, rng=digest.rng | {"numpy": stream})
+
+    primary = _primary(_moved((2, 1), sharded=sharded).recovers(2, but=change))
+    assert primary is not None
+    assert (primary.invariant, primary.rank, primary.error_type) == ("full-state", 2, slug)
+    assert seen in primary.sentence
+    assert "rank 2, which is new" in primary.sentence
+
+
+def test_streams_of_a_removed_rank_that_come_back() -> None:
+    """2 -> 1 -> 2 ranks: rank 1 may not begin again with the streams that its namesake had two attempts ago."""
+    story = Story(faults=[["cut"], ["cut"]]).attempt().recovers(None).saves(2).cut()
+    story.attempt((1,)).recovers(2, but=derived).saves(4).cut().attempt((1, 1), closing=True)
+
+    def change(digest: StateDigest) -> StateDigest:
+        return digest if digest.rank == 0 else msgspec.structs.replace(digest, rng=state(2, 1).rng)
+
+    primary = _primary(story.recovers(4, but=change))
+    assert primary is not None
+    assert (primary.invariant, primary.rank, primary.error_type) == ("full-state", 1, "repeated-rng")
+    assert "rank 1 at step 2 saved by attempt 0" in primary.sentence
+
+
+def test_kept_streams_are_owed_where_they_are_claimed() -> None:
+    """With the claim to keep random streams, a rank of both worlds must have its own; an added one need not."""
+    assert _primary(_moved((2, 1), keeps_rng=True).recovers(2)) is None
+    primary = _primary(_moved((2, 1), keeps_rng=True).recovers(2, but=derived))
+    assert primary is not None
+    assert (primary.rank, primary.error_type) == (0, "lost-rng")
+    assert "which the target claims to keep" in primary.sentence
+
+
+def test_older_streams_of_the_same_rank() -> None:
+    """A rank of both worlds may have its own streams of that very capture, not those of an earlier one."""
+    story = Story(faults=[["cut"]]).attempt().recovers(None).saves(2).saves(4).cut().attempt((1,), closing=True)
+
+    def change(digest: StateDigest) -> StateDigest:
+        return msgspec.structs.replace(digest, rng=state(2, 0).rng)
+
+    primary = _primary(story.recovers(4, but=change))
+    assert primary is not None
+    assert (primary.rank, primary.error_type) == (0, "repeated-rng")
