@@ -32,18 +32,29 @@ class ArmedFaults:
                 self._triggers.setdefault(trigger.address, []).append((index, number, trigger))
             if type(fault).decide is not Fault.decide:
                 self._deciding.append((index, fault, Memory()))
+        self._asked_again = {index for index, _, _ in self._deciding}
 
     def strike(self, operation: Operation) -> Strike | None:
-        """What happens to this operation; None lets it pass. Called once for each operation."""
+        """What happens to this operation; None lets it pass.
+
+        Called once for each operation, and again for one that was held for a fault that decides about operations too.
+        """
         if operation.address.rank == self._step_rank:
             return Strike(Hold(), -1)
         waiting = self._triggers.get(operation.address)
         if waiting:
             fault, number, trigger = waiting.pop(0)
-            return Strike(Hold(trigger.when, trigger.torn_bytes), fault, number)
+            again = trigger.when == "before" and fault in self._asked_again
+            return Strike(Hold(trigger.when, trigger.torn_bytes, again), fault, number)
         for index, deciding, memory in self._deciding:
             first = not memory.struck
             decision = deciding.decide(operation, memory)
             if decision is not None:
                 return Strike(decision, index, first=first)
         return None
+
+    def activate(self, index: int, on: bool) -> None:
+        """From now on the fault of this index is in force here, or no more."""
+        for number, _, memory in self._deciding:
+            if number == index:
+                memory.struck = on

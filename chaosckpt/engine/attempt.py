@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import queue
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
+from chaosckpt.engine.acts import TICK_SECONDS, Acts, NotArrived, Record
 from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.local import Inbox, Node
@@ -29,19 +30,13 @@ from chaosckpt.engine.messages import (
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
 from chaosckpt.model.fault import Fault
-from chaosckpt.model.operation import Operation
+from chaosckpt.model.operation import STEP, Operation
 from chaosckpt.model.topology import Topology
 
-TICK_SECONDS = 1.0
-LOOK_AGAIN_SECONDS = 0.002
-Record = Callable[[j.AnyEvent], None]
+__all__ = ["AttemptRun", "NotArrived", "Record"]
 
 
-class NotArrived(Exception):
-    """The job did not come to the place where a fault was to strike."""
-
-
-class AttemptRun:
+class AttemptRun(Acts):
     """Runs one attempt; to its faults it is the JobControl (chaosckpt/model/fault.py)."""
 
     def __init__(
@@ -67,6 +62,7 @@ class AttemptRun:
         self._inbox: Inbox = queue.SimpleQueue()
         self._nodes: list[Node] = []
         self._alive: set[int] = set()
+        self._stopped: set[int] = set()
         self._codes: dict[int, int | None] = {}
         self._held: dict[int, dict[int, Held]] = {}
         self._ready: list[int] = []
@@ -74,6 +70,7 @@ class AttemptRun:
         self._current = -1
         self._last_progress = 0.0
         self._survivors_until: float | None = None
+        self._nothing_there = ""
         self._hung = False
 
     def run(self) -> j.AttemptOutcome:
@@ -83,6 +80,8 @@ class AttemptRun:
             self._pump(TICK_SECONDS)
             while self._ready:
                 self._land(self._ready.pop(0))
+            if self._alive and self._alive <= self._stopped:
+                self._kill(sorted(self._alive), "fault")
         for index, fault in enumerate(self._faults):
             if index not in self.landed:
                 self._record(
@@ -107,10 +106,19 @@ class AttemptRun:
             node.inbox = self._inbox
             numbers = [number for number in range(count) if self._arena.nodes[number] is node]
             places = tuple(self._place(number, rank) for number in numbers for rank in self.topology.ranks_on(number))
-            order = msgspec.structs.replace(self._order, places=places, address=node.address)
+            steps = self._hold_steps()
+            order = msgspec.structs.replace(self._order, places=places, address=node.address, hold_steps=steps)
             node.call("start", order)
         self._alive = set(range(self.topology.world_size))
         self._started = self._last_progress = started
+
+    def _hold_steps(self) -> dict[int, tuple[int, ...]]:
+        """The steps before which some fault holds a rank's training thread."""
+        found: dict[int, list[int]] = {}
+        for address in (trigger.address for fault in self._faults for trigger in fault.holds()):
+            if address.op == STEP:
+                found.setdefault(address.rank, []).append(int(address.path.partition(":")[2]))
+        return {rank: tuple(sorted(steps)) for rank, steps in found.items()}
 
     def _place(self, number: int, rank: int) -> Place:
         return Place(rank, number, rank - self.topology.ranks_on(number).start, self._arena.tiers(number))
@@ -172,7 +180,7 @@ class AttemptRun:
     def _struck(self, struck: Struck) -> None:
         rank = struck.operation.address.rank
         self._record(j.ErrorInjected(attempt=self._attempt, rank=rank, error=struck.error, operation=struck.operation))
-        if struck.first and struck.fault not in self.landed:
+        if struck.fault not in self.landed and not self._faults[struck.fault].holds():
             self._landed(struck.fault, f"{struck.operation.address}: {struck.error}", struck.operation, struck.label)
 
     def _landed(self, fault: int, evidence: str, operation: Operation | None, label: str) -> None:
@@ -212,8 +220,10 @@ class AttemptRun:
 
     def _look_for_standstill(self) -> None:
         now = time.monotonic()
-        if self._survivors_until is not None and now > self._survivors_until:
-            self._kill(None, "harness")
+        if self._survivors_until is not None:
+            # They may stand still for ever, which is no hang: they wait for what a fault took from them.
+            if now > self._survivors_until:
+                self._kill(None, "harness")
             return
         partly = [fault for fault, held in self._held.items() if fault >= 0 and fault not in self.landed and held]
         if partly and self._at_rest():
@@ -240,12 +250,6 @@ class AttemptRun:
                 self.operations[int(rank)] = number
         return tuple(self.operations)
 
-    def _at_rest(self) -> bool:
-        if len(self._nodes) == 1:
-            return bool(self._nodes[0].call("rest"))
-        first = [node.call("look") for node in self._nodes]
-        return None not in first and first == [node.call("look") for node in self._nodes]
-
     # Striking
 
     def _land(self, index: int) -> None:
@@ -261,86 +265,11 @@ class AttemptRun:
         evidence = "; ".join(str(trigger) for trigger in self._faults[index].holds())
         self._landed(index, f"held and struck {evidence}", first.operation, first.label)
 
-    def await_rest(self) -> None:
-        """See JobControl."""
-        until = time.monotonic() + self._deadlines.rest_seconds
-        while not self._at_rest():
-            if time.monotonic() > until:
-                raise NotArrived("the other ranks did not come to rest")
-            self._pump(LOOK_AGAIN_SECONDS)
-        self._drain()
-
-    def kill_job(self) -> None:
-        """See JobControl. Every gate is shut before the first process dies, so that nobody's death is another's chance."""
-        for node in self._nodes:
-            node.call("freeze")
-        self._kill(None, "fault")
-
-    def _kill(self, ranks: Sequence[int] | None, by: str) -> None:
-        for node in self._nodes:
-            node.call("kill", (ranks, by))
-
-    def kill_rank(self, rank: int) -> None:
-        """See JobControl."""
-        self._kill([rank], "fault")
-        self._let_survivors_live()
-
-    def _let_survivors_live(self) -> None:
-        self._survivors_until = time.monotonic() + self._deadlines.grace_seconds
-
-    def terminate(self, ranks: Sequence[int]) -> None:
-        """See JobControl."""
-        for node in self._nodes:
-            node.call("terminate", list(ranks))
-
-    def lose_node(self, node: int) -> None:
-        """See JobControl."""
-        if node >= len(self.topology.ranks):
-            return
-        self._drain()
-        ranks = list(self.topology.ranks_on(node))
-        carrier = self._arena.nodes[node]
-        if self._arena.dedicated:
-            self._nodes.remove(carrier)
-            # The process group of the machine that is gone: its ranks die with it, and nobody is left there to report it.
-            files = carrier.call("lose", self._arena.tiers(node)["local"])
-            self._arena.lose(node)
-            for rank in ranks:
-                if rank in self._alive:
-                    self._gone(rank, 9, "fault")
-        else:
-            self._kill(ranks, "fault")
-            files = carrier.call("drop", self._arena.tiers(node)["local"])
-            self._arena.lose(node)
-        self._record(j.StorageDestroyed(attempt=self._attempt, tier="local", node=node, files=files, cause="node-loss"))
-        self._let_survivors_live()
-
-    def resume(self) -> None:
-        """See JobControl."""
-        self._resume(self._current)
-
-    def _resume(self, fault: int) -> None:
-        self._held.pop(fault, None)
-        for node in self._nodes:
-            node.call("resume", fault)
-
-    def run_for(self, seconds: float) -> None:
-        """See JobControl."""
-        until = time.monotonic() + seconds
-        while self._alive and (left := until - time.monotonic()) > 0:
-            self._pump(min(left, TICK_SECONDS / 2))
-
-    def drop_storage(self, tier: str, node: int | None = None) -> int:
-        """See JobControl."""
-        carrier = self._arena.nodes[node or 0]
-        files = int(carrier.call("drop", self._arena.tiers(node or 0)[tier]))
-        cause = "shared-storage-loss" if tier == "shared" else "local-storage-loss"
-        self._record(j.StorageDestroyed(attempt=self._attempt, tier=tier, node=node, files=files, cause=cause))  # type: ignore[arg-type]
-        return files
-
     # The end
 
     def _why_missed(self, index: int) -> str:
+        if self._faults[index].between:
+            return self._nothing_there or "there was nothing to strike"
         return self._reasons.get(index, "the attempt ended before its operation was reached")
 
     def _outcome(self) -> j.AttemptOutcome:

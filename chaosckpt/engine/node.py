@@ -25,6 +25,7 @@ import msgspec
 from chaosckpt.engine import storage
 from chaosckpt.engine.armed import ArmedFaults
 from chaosckpt.engine.channel import Channel, pair
+from chaosckpt.engine.disturbing import disturb
 from chaosckpt.engine.launcher import Launcher
 from chaosckpt.engine.lineage import adopt_orphans, die_with_parent, ended_children
 from chaosckpt.engine.messages import (
@@ -41,6 +42,7 @@ from chaosckpt.engine.messages import (
 from chaosckpt.engine.rank_process import Cause, RankProcess, decode_path
 from chaosckpt.engine.rest import Look, SocketCounters, look
 from chaosckpt.errors import ChaosckptError, HarnessError
+from chaosckpt.model.disturbance import Disturbance, Disturbed
 from chaosckpt.model.operation import Address
 from chaosckpt.model.schedule import decode_faults
 from chaosckpt.plugins import fault_kinds
@@ -59,6 +61,7 @@ class Node:
         self.frozen = False
         self.stopping = False
         self.order = itertools.count()
+        self.armed = ArmedFaults(())
         self.launcher = Launcher(settings, channel)
         self.nonces = [re.compile(pattern) for pattern in self.launcher.facts.nonces]
 
@@ -120,7 +123,7 @@ class Node:
         """Launch the ranks of one attempt."""
         self._end_attempt()
         order = msgspec.convert(arguments, AttemptOrder)
-        armed = ArmedFaults(decode_faults(order.faults, fault_kinds().values()), order.step_rank)
+        self.armed = ArmedFaults(decode_faults(order.faults, fault_kinds().values()), order.step_rank)
         for place in order.places:
             ours, theirs = pair()
             log = Path(self.settings.directory) / f"attempt-{order.attempt}-rank-{place.rank}.log"
@@ -128,7 +131,7 @@ class Node:
                 pid = self.launcher.launch(theirs.fileno(), stream.fileno())
             channel = Channel(ours)
             process = RankProcess(
-                place, pid, channel, log, armed, order.record, self.push, self.order, self.settings.gate
+                place, pid, channel, log, self.armed, order.record, self.push, self.order, self.settings.gate
             )
             self.ranks[place.rank] = self.by_pid[pid] = process
             channel.send(RankOrder(settings=self.settings, attempt=order, place=place))
@@ -163,6 +166,8 @@ class Node:
     def _look(self) -> Look | None:
         processes: list[tuple[int, set[int]]] = []
         for process in self.ranks.values():
+            if process.suspended:
+                continue  # it goes no further, and what it is sent lies unread
             held = process.held_threads()
             processes.extend((pid, held) for pid in process.tree())
         return look(processes, self.counters)
@@ -181,12 +186,32 @@ class Node:
             if ranks is None or process.rank in ranks:
                 process.kill(by)
 
+    def do_kill_process(self, arguments: Any) -> None:
+        """SIGKILL the one process whose operation the fault of this index holds."""
+        for process in self.ranks.values():
+            process.kill_holder(arguments)
+
+    def do_suspend(self, arguments: Any) -> None:
+        """SIGSTOP a rank and everything that it started. Its end, whenever it comes, is by a fault."""
+        if arguments in self.ranks:
+            self.ranks[arguments].suspend()
+
+    def do_wake(self, arguments: Any) -> None:
+        """SIGCONT a rank that was stopped, and everything that it started."""
+        if arguments in self.ranks:
+            self.ranks[arguments].wake()
+
     def do_terminate(self, arguments: Any) -> None:
         """SIGTERM some ranks."""
         for process in self.ranks.values():
             if process.rank in arguments and process.status is None:
                 process.by = "fault"
                 os.kill(process.pid, signal.SIGTERM)
+
+    def do_activate(self, arguments: Any) -> None:
+        """The fault of this index is in force from now on, or is over (its Memory.struck)."""
+        index, on = msgspec.convert(arguments, tuple[int, bool])
+        self.armed.activate(index, on)
 
     def do_resume(self, arguments: Any) -> None:
         """Let go what the fault of this index held (-1: the ladder)."""
@@ -212,6 +237,11 @@ class Node:
                     relative = os.path.relpath(path, directory)
                     found.append((decode_path(f"{tier}:{relative}", self.nonces), os.lstat(path).st_size))
         return found
+
+    def do_disturb(self, arguments: Any) -> list[Disturbed]:
+        """Change what lies in a tier's marked directory as a fault; returns what was changed."""
+        tier, root, disturbance = msgspec.convert(arguments, tuple[str, str, Disturbance])
+        return disturb(tier, Path(root), disturbance, lambda path: decode_path(path, self.nonces))
 
     def do_lose(self, arguments: Any) -> int:
         """Die as a machine dies: every process by SIGKILL, then this node's storage; the runner ends this process next."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -18,10 +19,10 @@ from chaosckpt.engine.channel import Channel
 from chaosckpt.engine.gate.supervisor import Gate, Root
 from chaosckpt.engine.labels import Phase
 from chaosckpt.engine.lineage import kill_trees
-from chaosckpt.engine.messages import Held, Labelled, Place, Push, Rendezvous, Report, Struck
+from chaosckpt.engine.messages import Held, Labelled, Place, Push, Rendezvous, Report, Stepping, Struck
 from chaosckpt.engine.rest import descendants
 from chaosckpt.model.decision import Decision, Errno, Hold, Short
-from chaosckpt.model.operation import Address, Operation
+from chaosckpt.model.operation import Address, Operation, step_address
 
 TAIL_BYTES = 2000
 LATEST = 6
@@ -54,6 +55,7 @@ class RankProcess:
         self.phase = Phase()
         self.by: Cause = "self"
         self.status: int | None = None
+        self.suspended = False
         self.operations = 0
         self.latest: deque[Address] = deque(maxlen=LATEST)
         self.records: list[Labelled] = []
@@ -63,10 +65,10 @@ class RankProcess:
         self._order = order
         self._open = not gated
         self._boundaries = None if gated else Boundaries(place.rank)
-        self._held_reports: dict[int, Strike] = {}
+        self._held_reports: list[Strike] = []
         self._untold: Rendezvous | None = None
         self._strikes: dict[int, Strike] = {}
-        self._announced: set[int] = set()
+        self._announced: set[tuple[int, int, int]] = set()
 
     def open_gate(self, nonces: Sequence[re.Pattern[str]]) -> bool:
         """Take over the listener that the rank hands out first of all. False when it died before."""
@@ -107,20 +109,31 @@ class RankProcess:
         return reports
 
     def go_on(self, report: Report) -> None:
-        """Let the rank go on after a report; without a gate, a fault may hold it here."""
-        if (
+        """Let the rank go on after a report, where no fault holds it: before a training step, or without a gate anywhere."""
+        if isinstance(report, Stepping):
+            address = step_address(self.rank, report.step)
+            if self._holds_report(Operation(address=address, sequence=0, raw=address.path, result=0)):
+                return
+        elif (
             self._boundaries is not None
             and not isinstance(report, Rendezvous)
             and self.phase.name in ("save", "recover")
         ):
             operation = self._boundaries.operation(report, self.phase)
-            strike = self._armed.strike(operation)
+            held = self._holds_report(operation)
             self._observe(operation)
-            if strike is not None and isinstance(strike.decision, Hold):
-                self._held_reports[operation.sequence] = strike
-                self._push(Held(strike.fault, strike.trigger, operation, self.phase.label))
+            if held:
                 return
         self._answer(b"k")
+
+    def _holds_report(self, operation: Operation) -> bool:
+        """Whether a fault holds the rank at a report, which is then told; it goes on at `resume`."""
+        strike = self._armed.strike(operation)
+        if strike is None or not isinstance(strike.decision, Hold):
+            return False
+        self._held_reports.append(strike)
+        self._push(Held(strike.fault, strike.trigger, operation, self.phase.label))
+        return True
 
     def tell(self, rendezvous: Rendezvous) -> None:
         """Tell the rank where the process group meets, as soon as it has passed its gate."""
@@ -145,19 +158,18 @@ class RankProcess:
             return False
         alive = self.gate.serve()
         for held in self.gate.holds:
-            sequence = held.operation.sequence
-            if sequence not in self._announced:
-                self._announced.add(sequence)
-                strike = self._strikes[sequence]
+            strike = self._strikes[held.operation.sequence]
+            place = (held.operation.sequence, strike.fault, strike.trigger)
+            if place not in self._announced and (strike.trigger >= 0 or strike.fault < 0):
+                self._announced.add(place)
                 self._push(Held(strike.fault, strike.trigger, _without_data(held.operation), self.phase.label))
         return alive
 
     def resume(self, fault: int) -> None:
         """Perform and answer what this fault held; the rank goes on."""
-        for sequence, strike in list(self._held_reports.items()):
-            if strike.fault == fault:
-                del self._held_reports[sequence]
-                self._answer(b"k")
+        for strike in [strike for strike in self._held_reports if strike.fault == fault]:
+            self._held_reports.remove(strike)
+            self._answer(b"k")
         if self.gate is not None:
             for held in list(self.gate.holds):
                 if self._strikes[held.operation.sequence].fault == fault:
@@ -200,6 +212,31 @@ class RankProcess:
             if self.by == "self":
                 self.by = by
             kill_trees([self.pid])
+
+    def kill_holder(self, fault: int) -> None:
+        """SIGKILL the process, one of several of this rank, whose operation this fault holds."""
+        for held in list(self.gate.holds) if self.gate is not None else ():
+            if self._strikes[held.operation.sequence].fault == fault:
+                kill_trees([held.pid])
+
+    def suspend(self) -> None:
+        """SIGSTOP the whole tree."""
+        if self.status is None:
+            self.by, self.suspended = "fault", True
+            self._signal_tree(signal.SIGSTOP)
+
+    def wake(self) -> None:
+        """SIGCONT the whole tree."""
+        if self.status is None:
+            self.suspended = False
+            self._signal_tree(signal.SIGCONT)
+
+    def _signal_tree(self, number: signal.Signals) -> None:
+        for pid in self.tree():
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                continue  # it ended meanwhile
 
     def close(self) -> None:
         """Free what belongs to an ended rank."""

@@ -84,15 +84,20 @@ def empty(tier: Path) -> int:
 
     The directory above must carry the mark. Raises HarnessError where it doesn't.
     """
-    if not (tier.parent / MARK).is_file():
-        raise HarnessError(
-            f"{tier} is not below a directory marked by chaosckpt ({tier.parent / MARK} is missing); it is left alone"
-        )
+    require_mark(tier)
     files = sum(len(names) for _, _, names in os.walk(tier))
     if tier.exists():
         shutil.rmtree(tier)
     tier.mkdir()
     return files
+
+
+def require_mark(tier: Path) -> None:
+    """Raise HarnessError where the directory above a tier's doesn't carry the mark, so that its content isn't ours."""
+    if not (tier.parent / MARK).is_file():
+        raise HarnessError(
+            f"{tier} is not below a directory marked by chaosckpt ({tier.parent / MARK} is missing); it is left alone"
+        )
 
 
 def remove(path: Path) -> None:

@@ -10,11 +10,13 @@ from chaosckpt.model.operation import When
 class Hold(msgspec.Struct, frozen=True):
     """Leave the call unanswered: with nothing done, with the first `torn_bytes` bytes written, or with all of it done.
 
-    The calling thread stays in the call until it is resumed or killed. Torn on anything but a write counts as before.
+    The calling thread stays in the call until it is resumed or killed. Torn on anything but a write counts as before. With `again`,
+    an operation held before it happens is decided once more when it is resumed.
     """
 
     when: When = "before"
     torn_bytes: int = 0
+    again: bool = False
 
 
 class Errno(msgspec.Struct, frozen=True):
@@ -29,5 +31,11 @@ class Short(msgspec.Struct, frozen=True):
     length: int
 
 
-Decision = Hold | Errno | Short | None
+class Hide(msgspec.Struct, frozen=True):
+    """List a directory without these entries; any other operation is performed untouched."""
+
+    names: tuple[str, ...]
+
+
+Decision = Hold | Errno | Short | Hide | None
 """None performs the operation untouched."""

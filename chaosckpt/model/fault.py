@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 import msgspec
 
 from chaosckpt.model.decision import Decision
+from chaosckpt.model.disturbance import Disturbance
 from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.operation import Address, Operation, When
 from chaosckpt.model.topology import Topology
@@ -42,11 +43,26 @@ class JobControl(Protocol):
     def kill_rank(self, rank: int) -> None:
         """SIGKILL one rank's process tree; its peers live on."""
 
+    def kill_process(self) -> None:
+        """SIGKILL the one process, of several of its rank, whose operation this fault holds; the rank lives on."""
+
+    def stop_rank(self, rank: int) -> None:
+        """SIGSTOP one rank's process tree; its peers live on. When they have ended it is killed, by this fault."""
+
+    def await_survivors(self) -> None:
+        """Return when every rank that wasn't stopped has ended, or the survivors' grace is over."""
+
+    def continue_rank(self, rank: int) -> None:
+        """SIGCONT a stopped rank; what this fault held goes on."""
+
     def terminate(self, ranks: Sequence[int]) -> None:
         """Send SIGTERM to these ranks."""
 
     def lose_node(self, node: int) -> None:
         """The node dies: its processes by SIGKILL, its node-local storage with them; a spare takes its place at the restart."""
+
+    def activate(self, on: bool = True) -> None:
+        """Set this fault's `Memory.struck` on every node: from here on it is in force everywhere (or nowhere)."""
 
     def resume(self) -> None:
         """Let every operation that this fault held go on."""
@@ -56,6 +72,9 @@ class JobControl(Protocol):
 
     def drop_storage(self, tier: str, node: int | None = None) -> int:
         """Delete what a tier holds (of one node, when node-local). Returns the number of files deleted."""
+
+    def disturb(self, tier: str, node: int | None, disturbance: Disturbance) -> tuple[str, ...]:
+        """Change files of a tier (of one node, when node-local) between two attempts. Returns what was done, in words."""
 
 
 class Memory(msgspec.Struct):
@@ -81,8 +100,10 @@ class Fault(msgspec.Struct, frozen=True, tag_field="kind", tag="none"):
     """Whether it strikes between two attempts (`topology`, `prepare`), before any rank runs."""
     drops: ClassVar[str | None] = None
     """The storage tier whose content is gone after it, on one node at least."""
+    blurs: ClassVar[bool] = False
+    """Whether recovery may choose something else after it (or by it) than the census expects, so that nothing more is aimed."""
     weight: ClassVar[float] = 1.0
-    """How often this kind is drawn beside the others, where the scenario doesn't say."""
+    """How often this kind is drawn beside the others, where the scenario doesn't say; 0: only where it names the kind."""
     needs: ClassVar[frozenset[Guarantee]] = frozenset()
     """Guarantees under which a checkpoint must outlive this fault; a target without them may lose it, but never lie."""
 

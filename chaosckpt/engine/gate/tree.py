@@ -103,17 +103,24 @@ class Tree:
         self._sequence += 1
         return Operation(address=address, sequence=self._sequence, raw=raw, **fields)
 
+    def decided(self, operation: Operation) -> Generator[Wait, None, Decision]:
+        """What is to be made of an operation; one that is held and then decided again waits here. Raises the injected OSError."""
+        decision = self.decide(operation)
+        while isinstance(decision, Hold) and decision.again:
+            yield Pause(operation, "before")
+            decision = self.decide(operation)
+        if isinstance(decision, Errno):
+            self.observe(replace(operation, result=-decision.number))
+            raise OSError(decision.number, "injected")
+        return decision
+
     def perform(
         self, operation: Operation, action: Callable[[], int], discard: int | None = None
     ) -> Generator[Wait, None, int]:
         """Decide, perform and observe. Returns the call's result; raises its OSError, injected or real."""
-        decision = self.decide(operation)
-        if isinstance(decision, Errno):
-            self.observe(replace(operation, result=-decision.number))
-            raise OSError(decision.number, "injected")
-        hold = isinstance(decision, Hold)
+        decision = yield from self.decided(operation)
         after = isinstance(decision, Hold) and decision.when == "after"
-        if hold and not after:
+        if isinstance(decision, Hold) and not after:
             yield Pause(operation, "before")
         failure = None
         result = 0

@@ -16,7 +16,7 @@ from chaosckpt.engine.gate.call import CONTINUE, Call, Continue, Handler, Pause,
 from chaosckpt.engine.gate.descriptors import Description
 from chaosckpt.engine.gate.memory import CHUNK, Segment, total
 from chaosckpt.engine.gate.tree import Tree
-from chaosckpt.model.decision import Errno, Hold, Short
+from chaosckpt.model.decision import Hold, Short
 from chaosckpt.model.operation import Operation
 
 LARGE = 256 << 10
@@ -119,10 +119,7 @@ def transfer(
 ) -> Generator[Wait, None, int | Continue]:
     """Decide and perform a write. `natively` says whether the kernel may do it itself; returns CONTINUE then."""
     length = operation.length or 0
-    decision = tree.decide(operation)
-    if isinstance(decision, Errno):
-        tree.observe(replace(operation, result=-decision.number))
-        raise OSError(decision.number, "injected")
+    decision = yield from tree.decided(operation)
     if decision is None and not tree.keep_data and length >= LARGE and natively is not None and natively():
         tree.observe(replace(operation, result=length))
         return CONTINUE
