@@ -8,6 +8,7 @@ from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.invariant import Invariant
 from chaosckpt.oracle.invariants.clear_failure import clear_failure
 from chaosckpt.oracle.invariants.complete_only import complete_only
+from chaosckpt.oracle.invariants.data_once import data_once
 from chaosckpt.oracle.invariants.full_state import full_state
 from chaosckpt.oracle.invariants.newest_complete import newest_complete
 from chaosckpt.oracle.invariants.progress import progress
@@ -19,6 +20,7 @@ BUILT_IN: tuple[Invariant, ...] = (
     rank_agreement,
     report_truth,
     full_state,
+    data_once,
     newest_complete,
     clear_failure,
     progress,

@@ -59,7 +59,7 @@ def _twin(rank: int, digest: StateDigest, live: dict[int, StateDigest]) -> Strea
     ]
     if not twins:
         return None
-    stream, other = twins[0]
+    stream = twins[0][0]
     seen = _list([f"{stream} is that of rank {other}" for stream, other in twins])
     return StreamFault(rank, stream, f"a {stream} stream of its own, distinct from every other rank's", seen, "shared")
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 
 from chaosckpt.model import journal as j
-from chaosckpt.model.digest import MODULUS, StateDigest, TensorDigest
+from chaosckpt.model.digest import MODULUS, StateDigest, TensorDigest, combine, fingerprint, part_fingerprints
 from chaosckpt.model.guarantee import GUARANTEES, Guarantee
 from chaosckpt.model.operation import Address, Operation
 from chaosckpt.model.scenario import Scenario, TargetSettings
@@ -16,6 +16,7 @@ PARAMS = ("0.weight", "0.bias", "3.weight")
 MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 ROWS = 4
 STEPS = 6
+BATCH = 4
 
 
 def tensor(name: str, step: int, variant: str, rank: int = 0, world: int = 1) -> TensorDigest:
@@ -43,6 +44,15 @@ def state(
         sampler={"position": f"int:{4 * step}", "dataset": "int:64", "seed": "int:0"},
         stamp=(attempt, step or -1, rank, world),
     )
+
+
+def share(step: int, rank: int, world: int) -> tuple[int, ...]:
+    """The samples of a rank in a step: every world-size-th of the step's batch."""
+    return tuple(range(BATCH * (step - 1), BATCH * step))[rank::world]
+
+
+def loss(step: int, rank: int, world: int) -> str:
+    return float(step * 100 + rank * 10 + world).hex()
 
 
 def operation(rank: int = 0, op: str = "write", path: str = "shared:step-000004/__0_0.distcp") -> Operation:
@@ -85,6 +95,9 @@ class Story:
         self._acked: dict[tuple[int, int], set[int]] = {}
         self._resumes = False
         self.variants: list[str] = []
+        self.share = share
+        self.loss = loss
+        self._told: dict[int, int] = {}
 
     @property
     def world(self) -> int:
@@ -112,10 +125,26 @@ class Story:
         assert isinstance(attempt, int)
         return state(step, rank, self.world, attempt=attempt, variant=variant, sharded=self.sharded)
 
-    def starts_save(self, step: int, ranks: Iterable[int] | None = None) -> Story:
+    def _trained(self, step: int, rank: int) -> tuple[j.StepTrace, ...]:
+        """The steps that a rank has trained since it last told of any."""
+        since, self._told[rank] = self._told.get(rank, 0), step
+        return tuple(
+            j.StepTrace(s, self.share(s, rank, self.world), self.loss(s, rank, self.world))
+            for s in range(since + 1, step + 1)
+        )
+
+    def starts_save(
+        self,
+        step: int,
+        ranks: Iterable[int] | None = None,
+        but: Callable[[StateDigest], StateDigest] = lambda digest: digest,
+    ) -> Story:
         for rank in self.all(ranks):
-            captured = self.state(step, rank)
-            self.events.append(j.SaveStarted(attempt=self.number, rank=rank, step=step, digest=captured))
+            captured = but(self.state(step, rank))
+            trained = self._trained(step, rank)
+            self.events.append(
+                j.SaveStarted(attempt=self.number, rank=rank, step=step, digest=captured, trained=trained)
+            )
         return self
 
     def acknowledges(self, step: int, level: str = "shared", ranks: Iterable[int] | None = None) -> Story:
@@ -147,6 +176,7 @@ class Story:
         self.begins_recovery(ranks)
         for rank in self.all(ranks):
             live = but(self.state(step or 0, rank, **more))
+            self._told[rank] = live.step
             self.events.append(j.Recovered(attempt=self.number, rank=rank, chosen=chosen, digest=live))
         return self
 
@@ -206,9 +236,36 @@ class Story:
         self.events.append(j.AttemptEnded(attempt=self.number, outcome=outcome, confirmed=confirmed))  # type: ignore[arg-type]
         return self
 
+    def reference(
+        self, after: int, upto: int = STEPS, *, start: Callable[[StateDigest], StateDigest] = lambda d: d
+    ) -> Story:
+        """The harness's own job of this attempt, which trained from step `after` on."""
+        steps = []
+        for step in range(after + 1, upto + 1):
+            world = combine([self.state(step, rank) for rank in range(self.world)])
+            samples = tuple(sorted(sample for rank in range(self.world) for sample in share(step, rank, self.world)))
+            losses = tuple(loss(step, rank, self.world) for rank in range(self.world))
+            saved = step % 2 == 0
+            parts = part_fingerprints(world) if saved else {}
+            rng = tuple(map(fingerprint, world.rng)) if saved else ()
+            steps.append(j.ReferenceStep(step, samples, losses, parts, rng))
+        begun = [start(self.state(after, rank)) for rank in range(self.world)]
+        self.events.append(
+            j.Reference(
+                attempt=self.number,
+                lineage=(j.Segment(self.ranks, 0),),
+                resumed_from=after,
+                start_rng=tuple(fingerprint(digest.rng) for digest in begun),
+                steps=tuple(steps),
+            )
+        )
+        return self
+
     def finishes(self, step: int = STEPS, ranks: Iterable[int] | None = None) -> Story:
         for rank in self.all(ranks):
-            self.events.append(j.Finished(attempt=self.number, rank=rank, step=step, digest=self.state(step, rank)))
+            trained = self._trained(step, rank)
+            digest = self.state(step, rank)
+            self.events.append(j.Finished(attempt=self.number, rank=rank, step=step, digest=digest, trained=trained))
             self.exits(0, ranks=[rank])
         return self
 
