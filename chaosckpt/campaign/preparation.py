@@ -37,7 +37,7 @@ def prepare(scenario: Scenario, *, say: Callable[[str], None] = lambda text: Non
     mode = gate_mode.choose(scenario)
     arena = open_local(scenario)
     try:
-        census = golden.measure(scenario, arena, say=say)
+        census = golden.measure(scenario, arena, say=say, sweeping=True)
         prepared = Prepared(census=census, modules=arena.nodes[0].modules, gate=mode)
     finally:
         arena.close()

@@ -17,6 +17,7 @@ class Tally:
 
     def __init__(self, census: Census) -> None:
         self.records: dict[int, TrialRecord] = {}
+        self._census = census
         self.points = all_points(census)
         self.struck: set[CensusPoint] = set()
         self._stage = _stages(census)
@@ -72,6 +73,8 @@ class Tally:
             seed=seed,
             gate=gate,
             launch=launch,
+            prefixes=self._census.prefixes,
+            bare=tuple(map(str, self._census.bare)),
             interrupted=interrupted,
             harness_troubles=sum(record.harness_trouble for record in records),
             max_inconclusive=max_inconclusive,

@@ -3,73 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
-from chaosckpt.engine.arena import Arena
-from chaosckpt.engine.messages import AttemptOrder, Labelled
-from chaosckpt.model import journal as j
+from chaosckpt.engine.prefixes import Prefixes
 from chaosckpt.model.census import GoldenRun, Label, Point
-from chaosckpt.model.operation import Operation
-from chaosckpt.model.topology import Topology
-
-LARGEST_TRACE_BYTES = 256 << 20
-"""Above this the trace isn't kept with its data, and a save counts as committed at its last operation."""
 
 
-class Prober(Protocol):
-    """What finding commit points needs of the golden runs."""
+def find_commits(prefixes: Prefixes | None, saves: Sequence[int], run: GoldenRun) -> GoldenRun:
+    """Find the commit point of each save, by running recovery on prefixes of the trace; the run with `commits` filled in.
 
-    arena: Arena
-    saves: tuple[int, ...]
-
-    def order(self, topology: Topology, resumed_from: int | None, **more: object) -> AttemptOrder: ...
-
-    def attempt(
-        self, topology: Topology, order: AttemptOrder, what: str, keep: list[list[Labelled]] | None = None
-    ) -> tuple[list[j.AnyEvent], float]: ...
-
-    def probe(self, topology: Topology, step: int) -> set[int | None]: ...
-
-
-def find_commits(prober: Prober, run: GoldenRun) -> GoldenRun:
-    """Find the commit point of each save, by running recovery on prefixes of the trace; the run with `commits` filled in."""
-    ends = {step: _last_of(run.points, step) for step in prober.saves}
-    if sum(point.length or 0 for point in run.points if not point.reads) > LARGEST_TRACE_BYTES:
+    Without prefixes a save counts as committed at its last operation.
+    """
+    if prefixes is None:
+        ends = {step: _last_of(run.points, step) for step in saves}
         return msgspec.structs.replace(run, commits={step: end for step, end in ends.items() if end is not None})
-    prober.arena.reset()
-    kept: list[list[Labelled]] = []
-    prober.attempt(run.topology, prober.order(run.topology, None, record="data"), "the golden run with its data", kept)
-    trace = [row.operation for row in sorted((row for rank in kept for row in rank), key=lambda row: row.order)]
-    probe = _Probe(prober, run.topology, trace)
-    places = places_of(trace, run.points)
+    places = prefixes.places_of(run.points)
     commits = {}
     from_end: int | None = None
-    for step in prober.saves:
+    for step in saves:
         window = [index for index, point in enumerate(run.points) if point.label.step == step and index in places]
         window.sort(key=places.__getitem__)
         # Saves end alike, so the last one's place is tried first: two probes instead of six.
         guess = None if from_end is None else len(window) - from_end
-        found = _search(probe, step, places, window, guess)
+        found = _search(prefixes, step, places, window, guess)
         if found is not None:
             commits[step] = window[found]
             from_end = len(window) - found
     return msgspec.structs.replace(run, commits=commits)
 
 
-def places_of(trace: Sequence[Operation], points: Sequence[Point]) -> dict[int, int]:
-    """Where each point of the census stands in this trace: the order between ranks may differ from run to run."""
-    where = {operation.address: place for place, operation in enumerate(trace)}
-    return {index: where[point.address] for index, point in enumerate(points) if point.address in where}
-
-
 def _last_of(points: Sequence[Point], step: int) -> int | None:
     return max((index for index, point in enumerate(points) if point.label.step == step), default=None)
 
 
-def _search(probe: _Probe, step: int, places: dict[int, int], window: list[int], guess: int | None) -> int | None:
+def _search(probe: Prefixes, step: int, places: dict[int, int], window: list[int], guess: int | None) -> int | None:
     """Where in `window` the operation stands after which recovery begins to choose `step`; None when not even the last does it."""
     low, high = 0, len(window) - 1
     if guess is not None and 0 < guess <= high:
@@ -88,43 +56,6 @@ def _search(probe: _Probe, step: int, places: dict[int, int], window: list[int],
         else:
             low = middle + 1
     return low
-
-
-class _Probe:
-    """Runs the real recovery on a prefix of the trace."""
-
-    def __init__(self, prober: Prober, topology: Topology, trace: Sequence[Operation]) -> None:
-        self._prober = prober
-        self._topology = topology
-        self._trace = [_of_node(operation, topology) for operation in trace]
-
-    def chooses(self, step: int, place: int) -> bool:
-        """Whether recovery, run on the storage as it was after the operation at this place of the trace, chooses `step`."""
-        from chaosckpt.crashstates.replay import replay
-
-        self._prober.arena.reset()
-        replay(self._trace[: place + 1], self._roots())
-        return self._prober.probe(self._topology, step) == {step}
-
-    def _roots(self) -> dict[str, Path]:
-        tiers = self._prober.arena.tiers
-        return {
-            f"{tier}@{node}": Path(path)
-            for node in range(len(self._topology.ranks))
-            for tier, path in tiers(node).items()
-        }
-
-
-def _of_node(operation: Operation, topology: Topology) -> Operation:
-    """The operation with the tiers named after its rank's node, since each node has a `local` of its own."""
-    node = topology.node_of(operation.address.rank)
-
-    def placed(path: str) -> str:
-        tier, colon, relative = path.partition(":")
-        return f"{tier}@{node}:{relative}" if colon and not path.startswith("/") else path
-
-    destination = None if operation.destination is None else placed(operation.destination)
-    return msgspec.structs.replace(operation, raw=placed(operation.raw), destination=destination)
 
 
 def with_stages(run: GoldenRun) -> GoldenRun:

@@ -12,14 +12,16 @@ import msgspec
 from chaosckpt.engine import census_cache
 from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.attempt import AttemptRun
+from chaosckpt.engine.bare import sweep
 from chaosckpt.engine.commits import find_commits, with_stages
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.ladder import climb, reach
 from chaosckpt.engine.leftovers import inventory
 from chaosckpt.engine.messages import AttemptOrder, Labelled
+from chaosckpt.engine.prefixes import Prefixes
 from chaosckpt.errors import UsageError
 from chaosckpt.model import journal as j
-from chaosckpt.model.census import Census, GoldenRun, Label, Point
+from chaosckpt.model.census import Bare, Census, GoldenRun, Label, Point
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.topology import Topology
 
@@ -29,19 +31,20 @@ _PROBING = Deadlines(golden_seconds=0.5, floor_seconds=3.0)
 Say = Callable[[str], None]
 
 
-def measure(scenario: Scenario, arena: Arena, *, say: Say = lambda text: None) -> Census:
-    """Measure the census of a scenario on a local arena.
+def measure(scenario: Scenario, arena: Arena, *, say: Say = lambda text: None, sweeping: bool = False) -> Census:
+    """Measure the census of a scenario on a local arena. With `sweeping`, recovery is run after every operation, too (bare.py).
 
     Raises UsageError, with what the job printed, when the job does not finish without any fault.
     """
-    return _Golden(scenario, arena, say).census()
+    return _Golden(scenario, arena, say, sweeping).census()
 
 
 class _Golden:
-    def __init__(self, scenario: Scenario, arena: Arena, say: Say) -> None:
+    def __init__(self, scenario: Scenario, arena: Arena, say: Say, sweeping: bool) -> None:
         self.scenario = scenario
         self.arena = arena
         self.say = say
+        self.sweeping = sweeping
         self.snapshots = arena.directory / "snapshots"
         self.left: set[str] = set()
         settings = scenario.workload
@@ -57,8 +60,14 @@ class _Golden:
             self.say("reach of every operation")
             main = self._with_reach(main)
         self.say("commit points")
-        main = find_commits(self, main)
+        prefixes = Prefixes.of(self, main)
+        main = find_commits(prefixes, self.saves, main)
         runs = [with_stages(main)]
+        bare: tuple[Bare, ...] = ()
+        tried = 0
+        if self.sweeping and prefixes is not None:
+            self.say("recovery after every operation")
+            bare, tried = sweep(prefixes)
         self.say("golden recoveries")
         self._take_snapshots(first)
         for topology in (first, *others):
@@ -66,7 +75,13 @@ class _Golden:
                 runs.append(self._like(main, self._run(topology, None)))
             runs += [self._like(main, self._run(topology, step)) for step in self.saves]
         shutil.rmtree(self.snapshots, ignore_errors=True)
-        return Census(runs=tuple(runs), environment=census_cache.environment(), left=tuple(sorted(self.left)))
+        return Census(
+            runs=tuple(runs),
+            environment=census_cache.environment(),
+            left=tuple(sorted(self.left)),
+            prefixes=tried,
+            bare=bare,
+        )
 
     def attempt(
         self,

@@ -79,6 +79,21 @@ class GoldenRun(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(point for point in self.points if point.address.rank == rank)
 
 
+class Bare(msgspec.Struct, frozen=True):
+    """After this operation of a fault-free run recovery would find less than the finished save of step `required`.
+
+    `found` is the older step that it would choose; None where it would find nothing.
+    """
+
+    address: Address
+    required: int
+    found: int | None = None
+
+    def __str__(self) -> str:
+        left = "nothing is left" if self.found is None else f"only step {self.found} is left"
+        return f"after {self.address} {left} in place of step {self.required}"
+
+
 class Census(msgspec.Struct, frozen=True, kw_only=True):
     """All golden runs of a scenario, by topology and by the step resumed from. The first run is the main one."""
 
@@ -87,6 +102,10 @@ class Census(msgspec.Struct, frozen=True, kw_only=True):
     """Versions and settings under which it was taken: `reproduce` says what differs."""
     left: tuple[str, ...] = ()
     """`tier:path`, nonces decoded, of every file that lies on storage at the end of some golden run."""
+    prefixes: int = 0
+    """On the storage after so many operations of the main run recovery was run, to see whether anything is left."""
+    bare: tuple[Bare, ...] = ()
+    """Those of them after which too little was left."""
 
     @property
     def main(self) -> GoldenRun:

@@ -105,7 +105,16 @@ def _counts(text: Text, summary: CampaignSummary) -> None:
     _row(text, "by faults", _tally(summary.trials_by_faults))
     _row(text, "by topologies", _tally(summary.trials_by_topologies))
     _coverage(text, summary.coverage)
+    if summary.prefixes:
+        _row(text, "never bare", _bareness(summary))
     text.append("\n")
+
+
+def _bareness(summary: CampaignSummary) -> str:
+    tried = f"after {summary.prefixes} operations of the fault-free run"
+    if not summary.bare:
+        return f"recovery was tried {tried}: each leaves enough"
+    return f"recovery was tried {tried}: {len(summary.bare)} leave too little; {summary.bare[0]}"
 
 
 def _coverage(text: Text, coverage: Coverage) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from chaosckpt.faults.cut import Cut
 from chaosckpt.faults.scene import Scene
+from chaosckpt.model.census import Census
 from chaosckpt.model.fault import Fault, Trigger
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import AttemptPlan, Schedule
@@ -55,6 +56,11 @@ def recoveries(
 def _all_singles(scene: Scene, kinds: Mapping[str, type[Fault]]) -> Iterator[Fault]:
     for name in sorted(kinds):
         yield from kinds[name].singles(scene)
+
+
+def baring(census: Census) -> frozenset[Schedule]:
+    """Schedules that kill the job just where a fault-free run leaves too little to recover."""
+    return frozenset(Schedule((AttemptPlan((Cut((Trigger(point.address, "after"),)),)),)) for point in census.bare)
 
 
 def permutation(seed: int, count: int) -> list[int]:
