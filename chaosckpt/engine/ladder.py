@@ -25,7 +25,9 @@ class _LadderRun(AttemptRun):
         self.rungs: Rungs = {}
 
     def _land(self, index: int) -> None:
-        held = self._held[index]
+        held = self._held.get(index)
+        if not held:
+            return  # Several threads were held at once, and let go with the first of them.
         self.await_rest()
         latest: dict[int, tuple[Address, ...]] = {}
         for node in self._nodes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -43,7 +44,7 @@ class TorchSaveAtomic(Target):
     def recover(self, state: TrainState, intent: Intent) -> Chosen | Nothing:
         """Load the newest directory that has its final name."""
         self.stage("discover")
-        chosen = self.on_rank_zero(f"listing {self.shared}", lambda: self.choose(steps_in(self.shared)))
+        chosen = self.on_rank_zero(f"listing {self.shared}", lambda: self.choose(self.complete()))
         if chosen is None:
             return self.nothing(intent, str(self.shared / "step-*"))
         self.stage("load")
@@ -52,7 +53,7 @@ class TorchSaveAtomic(Target):
 
     def retained(self) -> Sequence[int]:
         """The steps whose directory has its final name."""
-        return self.on_rank_zero(f"listing {self.shared}", lambda: steps_in(self.shared))
+        return self.on_rank_zero(f"listing {self.shared}", self.complete)
 
     def load(self, state: TrainState, step: int) -> None:
         """Load the directory of one step. Raises CheckpointError on every rank if any can't read it."""
@@ -77,7 +78,7 @@ class TorchSaveAtomic(Target):
         """Give the directory its name, durably, then retire what it supersedes."""
         self.fsync_directory(temporary)
         if final.exists():
-            self._retire(final)
+            self.retire(final)
         temporary.rename(final)
         self.fsync_directory(self.shared)
         keep = int(self.option("keep"))
@@ -85,7 +86,11 @@ class TorchSaveAtomic(Target):
         if superseded:
             self.stage("retire")
         for step in superseded:
-            self._retire(step_directory(self.shared, step))
+            self.retire(step_directory(self.shared, step))
+
+    def complete(self) -> list[int]:
+        """The steps whose directory has its final name, ascending."""
+        return steps_in(self.shared)
 
     def choose(self, steps: Sequence[int]) -> int | None:
         """Which of the complete steps, in ascending order, to load."""
@@ -95,6 +100,9 @@ class TorchSaveAtomic(Target):
         """The shared part, and this rank's own; a rank that is new reads rank 0's, for the data position."""
         own = directory / own_file(self.rank)
         own_part = load_file(own if own.exists() else directory / own_file(0))
+        # The stamp says [attempt, step, rank, world size] of the capture.
+        if int(own_part["stamp"][2]) != self.rank < int(own_part["stamp"][3]):
+            raise FileNotFoundError(errno.ENOENT, "a saving rank's file is missing", str(own))
         return load_file(directory / SHARED_PART), own_part
 
     def apply(self, state: TrainState, shared_part: dict[str, Any], own_part: dict[str, Any]) -> None:
@@ -102,7 +110,8 @@ class TorchSaveAtomic(Target):
         state.load_state_dict(shared_part)
         state.load_rank_state_dict(own_part)
 
-    def _retire(self, directory: Path) -> None:
+    def retire(self, directory: Path) -> None:
+        """Remove a superseded checkpoint."""
         # A directory that is half deleted must not have a checkpoint's name.
         old = directory.with_name(directory.name + ".old")
         directory.rename(old)

@@ -1,0 +1,41 @@
+"""Which scenario shows each canary's bug, and which invariant its own comment says must catch it first."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+from chaosckpt.model.scenario import Scenario
+from chaosckpt.plugins import load_target, names
+from tests.engine.case import scenario_of
+
+PREFIX = "canary-"
+GROWING: dict[str, Any] = {"ranks": ((1, 1), (1, 1, 1))}
+MORE: dict[str, dict[str, Any]] = {
+    "canary-added-position-lost": GROWING,
+    "canary-added-rng-copied": GROWING,
+    "canary-resized-position": GROWING,
+    "canary-stale-shards": {"ranks": ((1, 1, 1), (1, 1))},
+    "canary-unawaited": {"workload": {"at_end": "close"}},
+    "canary-unbounded": {"workload": {"outstanding": 2}},
+}
+"""What a canary's scenario has beside its target: a bug that shows in another world needs one, and so on."""
+
+
+def canaries() -> dict[str, str]:
+    """Every registered canary, with the invariant that its module's comment names."""
+    found = sorted(name for name in names("targets") if name.startswith(PREFIX))
+    return {name: _declared(load_target(name).__module__) for name in found}
+
+
+def scenario(name: str) -> Scenario:
+    """The scenario in which a canary is hunted."""
+    return scenario_of(name, **MORE.get(name, {}))
+
+
+def _declared(module: str) -> str:
+    found = re.search(r"Caught first by ([a-z-]+)", sys.modules[module].__doc__ or "")
+    if found is None:
+        raise ValueError(f"{module} doesn't say which invariant catches it first")
+    return found[1]
