@@ -5,14 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from chaosckpt.model.journal import Journal
+from chaosckpt.model.journal import Journal, StorageDisturbed, StorageLeft
 from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.topology import Topology
 from chaosckpt.model.verdict import Verdict
+from chaosckpt.oracle.audits import checked, unfinished
 from chaosckpt.oracle.identity import Identity
-from chaosckpt.oracle.invariant import Invariant
+from chaosckpt.oracle.injected import overcome
+from chaosckpt.oracle.invariant import Invariant, NotJudged
 from chaosckpt.oracle.judgement import check
 from chaosckpt.oracle.precedence import BUILT_IN
 from chaosckpt.oracle.recovery import Recovery, recoveries
+from chaosckpt.oracle.traces import references
 from chaosckpt.oracle.view import TrialView
 from chaosckpt.oracle.words import failure, in_words
 
@@ -39,7 +43,10 @@ def explain(scenario: Scenario, journal: Journal, invariants: Sequence[Invariant
         paragraphs += ["\n".join(_recovery(view, recovery)) for recovery in found]
         if not found:
             paragraphs.append("No rank began to recover.")
-    paragraphs.append("\n".join(_verdict(verdict)))
+        paragraphs += ["\n".join(part) for part in (_references(view), _audits(view), _disturbed(view)) if part]
+        paragraphs.append("\n".join([*_verdict(verdict), *_not_judged(view, invariants)]))
+    else:
+        paragraphs.append("\n".join(_verdict(verdict)))
     return "\n\n".join(paragraphs) + "\n"
 
 
@@ -77,6 +84,50 @@ def _shown(identity: Identity) -> str:
     if identity.exact:
         return f"exactly {which}"
     return f"the parameters of {which}, but " + "; ".join(f"{d.component}: {d.detail}" for d in identity.deviations)
+
+
+def _references(view: TrialView) -> list[str]:
+    found = []
+    for number, at in sorted(references(view).items()):
+        told = at.event
+        path = " -> ".join(f"{Topology(segment.ranks)} from step {segment.since}" for segment in told.lineage)
+        steps = [step.step for step in told.steps]
+        span = f"steps {steps[0]} to {steps[-1]}" if steps else "no step"
+        found.append(f"  #{at.index} attempt {number}, {span}, trained by ranks {path}")
+    return ["References, trained without any checkpointer:", *found] if found else []
+
+
+def _audits(view: TrialView) -> list[str]:
+    found = []
+    for item in checked(view):
+        errors = overcome(view, item.save)
+        if item.problem:
+            found.append(f"  #{item.index} after attempt {item.attempt}, {item.save}: {item.problem}")
+            continue
+        found.append(f"  #{item.index} after attempt {item.attempt}, {item.save} loads exactly")
+        found += [
+            f"  #{error.at.index} tolerated: {error}, in {item.save}, which was acknowledged and loads"
+            for error in errors
+        ]
+    found += [f"  #{index} {words}" for words, index in unfinished(view)]
+    return ["Audits of acknowledged checkpoints:", *found] if found else []
+
+
+def _disturbed(view: TrialView) -> list[str]:
+    found = [f"  #{at.index} {in_words(at.event)}" for at in view.all(StorageDisturbed)]
+    found += [f"  #{at.index} {in_words(at.event)}" for at in view.all(StorageLeft)]
+    return ["Storage:", *found] if found else []
+
+
+def _not_judged(view: TrialView, invariants: Sequence[Invariant]) -> Iterator[str]:
+    for invariant in invariants:
+        try:
+            found = invariant.judge(view)
+        except Exception as error:  # The verdict names an invariant that broke; here it must not hide the others.
+            yield f"  not judged: {invariant.name}: {type(error).__name__}: {error}"
+            continue
+        if isinstance(found, NotJudged):
+            yield f"  not judged: {invariant.name}: {found.reason}"
 
 
 def _verdict(verdict: Verdict) -> Iterator[str]:

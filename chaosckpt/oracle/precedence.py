@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.invariant import Invariant
+from chaosckpt.oracle.invariants.ack_truth import ack_truth
 from chaosckpt.oracle.invariants.clear_failure import clear_failure
 from chaosckpt.oracle.invariants.complete_only import complete_only
 from chaosckpt.oracle.invariants.data_once import data_once
@@ -14,6 +15,7 @@ from chaosckpt.oracle.invariants.newest_complete import newest_complete
 from chaosckpt.oracle.invariants.progress import progress
 from chaosckpt.oracle.invariants.rank_agreement import rank_agreement
 from chaosckpt.oracle.invariants.report_truth import report_truth
+from chaosckpt.oracle.invariants.trajectory import trajectory
 
 BUILT_IN: tuple[Invariant, ...] = (
     complete_only,
@@ -21,6 +23,8 @@ BUILT_IN: tuple[Invariant, ...] = (
     report_truth,
     full_state,
     data_once,
+    trajectory,
+    ack_truth,
     newest_complete,
     clear_failure,
     progress,

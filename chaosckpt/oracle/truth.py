@@ -49,7 +49,7 @@ def owed(view: TrialView, attempt: AttemptView) -> Owed:
     for save in earlier:
         reason, candidate = standing(save, losses, reader)
         if candidate and not decided:
-            given_up = abandoned(view, save, attempt)
+            given_up = abandoned(view, save, attempt.number)
             struck = None if given_up else breach(view, save, reader)
             decided = not given_up
             if given_up is not None:
@@ -80,13 +80,14 @@ def _duty(view: TrialView, attempt: AttemptView, required: Save | None, permitte
     return "must-refuse" if attempt.resumes and view.start.fresh_start == "refused" else "may-start"
 
 
-def abandoned(view: TrialView, save: Save, attempt: AttemptView) -> tuple[str, tuple[int, ...]] | None:
-    """In words, with evidence: the attempt in between that rightly resumed from an older one and saved this step again.
+def abandoned(view: TrialView, save: Save, before: int) -> tuple[str, tuple[int, ...]] | None:
+    """In words, with evidence: the attempt after the save's and `before` this one that rightly resumed from an older
+    save and saved this step again.
 
     From then on the save belongs to a branch that training has left, and its place may be taken by the new one.
     """
     for again in saves(view):
-        if again.step != save.step or not save.attempt < again.attempt < attempt.number:
+        if again.step != save.step or not save.attempt < again.attempt < before:
             continue
         between = view.attempt(again.attempt)
         if between is None:

@@ -225,6 +225,36 @@ class Story:
         self.events.append(j.ErrorInjected(attempt=self.number, rank=rank, error=error, operation=struck))
         return self.fault("errno", at=struck, label=label)
 
+    def audits(
+        self,
+        loaded: dict[int, int | str],
+        *,
+        asked: Sequence[int] | None = None,
+        outcome: str = "finished",
+        but: Callable[[StateDigest], StateDigest] = lambda digest: digest,
+        **more: object,
+    ) -> Story:
+        """New ranks load each step of `loaded`: the state of the step it maps to (its own), or an error with that text."""
+        for step, what in sorted(loaded.items()):
+            for rank in range(self.world):
+                if isinstance(what, str):
+                    event = j.Audited(attempt=self.number, rank=rank, step=step, error_type="OSError", message=what)
+                else:
+                    live = but(self.state(what, rank, **more))
+                    event = j.Audited(attempt=self.number, rank=rank, step=step, digest=live)
+                self.events.append(event)
+        steps = tuple(sorted(loaded))
+        asked = steps if asked is None else tuple(asked)
+        self.events.append(j.AuditEnded(attempt=self.number, outcome=outcome, asked=asked, retained=steps))  # type: ignore[arg-type]
+        return self
+
+    def disturbs(self, path: str, what: str = "bit 3 of byte 100 flipped", *, damages: bool = True) -> Story:
+        """Something is done to a file between this attempt and the next one."""
+        self.events.append(
+            j.StorageDisturbed(attempt=self.number + 1, tier="shared", node=None, path=path, what=what, damages=damages)
+        )
+        return self
+
     def destroys(self, tier: str, node: int | None, cause: str, index: int = 0, *, next_attempt: bool = True) -> Story:
         """Storage is lost, by default between this attempt and the next one."""
         attempt = self.number + next_attempt

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from chaosckpt.model.digest import StateDigest
+from chaosckpt.model.verdict import Violation
+from chaosckpt.oracle import NotJudged, TrialView, check, explain
+from chaosckpt.oracle.invariants.ack_truth import ack_truth
+from tests.oracle.journals import SCENARIO, Story, operation, state
+
+AT = operation(rank=1, op="fsync", path="shared:step-000004/rank-1.pt")
+
+
+def struck(**more: object) -> Story:
+    """Attempt 0 saved step 2, met an EIO in the save of step 4, acknowledged it all the same, and finished."""
+    story = Story(faults=[["errno"]], **more).attempt().recovers(None).saves(2).starts_save(4)  # type: ignore[arg-type]
+    return story.injects("EIO", AT, "persist of save 4").acknowledges(4).finishes(4).ends("finished")
+
+
+def closes(story: Story) -> Story:
+    return story.attempt(closing=True).recovers(4).ends_well()
+
+
+def _found(story: Story) -> Violation | None:
+    verdict = check(SCENARIO, story.journal())
+    assert "ack-truth" in verdict.judged, verdict
+    found = [v for v in (verdict.primary, *verdict.others) if v is not None and v.invariant == "ack-truth"]
+    assert len(found) < 2
+    return found[0] if found else None
+
+
+def test_error_that_was_put_right_is_tolerated() -> None:
+    """An acknowledgement after an error is right where the checkpoint loads; the explanation says that it was tolerated."""
+    story = closes(struck().audits({2: 2, 4: 4}))
+    assert _found(story) is None
+    text = explain(SCENARIO, story.journal())
+    assert "tolerated: EIO was injected at rank 1 fsync #0 on shared:step-000004/rank-1.pt" in text
+    assert "step 4 saved by attempt 0" in text
+
+
+def test_acknowledged_checkpoint_that_cannot_be_loaded() -> None:
+    """The sentence names the injected error, and the error of the load."""
+    found = _found(closes(struck().audits({2: 2, 4: "shared:step-000004/rank-1.pt is truncated"})))
+    assert found is not None
+    assert (found.step, found.attempt, found.error_type) == (4, 0, "OSError")
+    assert "acknowledged though EIO was injected at rank 1 fsync" in found.sentence
+    assert "it can't be loaded: rank 0: OSError: shared:step-000004/rank-1.pt is truncated" in found.sentence
+    assert found.path == "shared:step-000004/rank-1.pt"
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_acknowledged_checkpoint_that_loads_something_else(sharded: bool) -> None:
+    """Another step's state, a damaged one, or one that lacks a part are all told."""
+
+    def unscheduled(digest: StateDigest) -> StateDigest:
+        return msgspec.structs.replace(digest, scheduler={"last_epoch": "int:0"})
+
+    older = _found(closes(struck(sharded=sharded).audits({2: 2, 4: 2})))
+    torn = _found(closes(struck(sharded=sharded).audits({4: 4}, variant="torn")))
+    part = _found(closes(struck(sharded=sharded).audits({4: 4}, but=unscheduled)))
+    assert older is not None
+    assert "loaded is that of step 2 saved by attempt 0" in older.sentence
+    assert torn is not None
+    assert "no state ever captured" in torn.sentence
+    assert part is not None
+    assert "not that of step 4 saved by attempt 0: scheduler" in part.sentence
+
+
+def test_newest_acknowledged_checkpoint_that_is_listed_no_more() -> None:
+    """Retention may drop older ones, never the newest that was acknowledged."""
+    assert _found(closes(struck().audits({4: 4}, asked=(2, 4)))) is None
+    found = _found(closes(struck().audits({2: 2}, asked=(2, 4))))
+    assert found is not None
+    assert (found.step, found.error_type) == (4, "not-retained")
+    assert "no longer lists it" in found.sentence
+
+
+def test_the_same_checkpoint_is_told_once() -> None:
+    """What can't be loaded after one attempt is not told again after the next."""
+    story = struck().audits({2: 2, 4: "no file"}).attempt(closing=True).recovers(2).saves(6).finishes().ends("finished")
+    assert _found(story.audits({2: 2, 4: "no file", 6: 6})) is not None
+
+
+def test_rank_that_had_not_acknowledged() -> None:
+    """What was never acknowledged by all owes nothing."""
+    story = Story(faults=[["errno"]]).attempt().recovers(None).saves(2).starts_save(4)
+    story.injects("EIO", AT, "persist of save 4").acknowledges(4, ranks=[0])
+    story.raises("wait", "OSError", "EIO", ranks=[1]).exits(1, ranks=[0]).ends("failed")
+    assert _found(story.audits({2: 2, 4: "no file"}).attempt(closing=True).recovers(2).ends_well()) is None
+
+
+def test_damaged_or_destroyed_since() -> None:
+    """After a file was damaged or storage lost, an audit says nothing about the target."""
+    for harm in (
+        lambda story: story.disturbs("shared:step-000004/rank-1.pt"),
+        lambda story: story.destroys("shared", None, "shared-storage-loss"),
+    ):
+        story = harm(struck()).attempt(closing=True).recovers(4).saves(6).finishes().ends("finished")
+        assert _found(story.audits({4: "damaged", 6: 6})) is None
+
+
+def test_step_that_a_later_attempt_saved_again() -> None:
+    """The state that a later attempt captured for that step is as good."""
+    story = struck(fresh_start="allowed").attempt(variant="b").begins_recovery()
+    story.injects("EIO", operation(op="read"), "load of the recovery")
+    story.recovers(2, variant="", attempt=0).starts_save(4).exits(by="fault").ends("killed")
+    assert (
+        _found(story.audits({2: 2, 4: 4}, variant="").attempt(closing=True).recovers(4, variant="").ends_well()) is None
+    )
+
+
+def test_audits_that_prove_nothing() -> None:
+    """No audit, or one that hung, is no judgement, and the explanation says so."""
+    story = closes(struck().audits({4: "no file"}, outcome="hung"))
+    view = TrialView(SCENARIO, story.journal())
+    assert ack_truth.judge(view) == NotJudged("the audit after attempt 0 hung, so that it proves nothing")
+    assert "the audit after attempt 0 hung, so that it proves nothing" in explain(SCENARIO, story.journal())
+    assert isinstance(ack_truth.judge(TrialView(SCENARIO, closes(struck()).journal())), NotJudged)
+
+
+def test_capture_of_another_world() -> None:
+    """An audit in another world compares what is global."""
+    story = struck().attempt((1,), closing=True).recovers(4).saves(6).finishes().ends("finished")
+    assert _found(story.audits({4: 4, 6: 6})) is None
+    assert state(4, 0, 1).world_size == 1
