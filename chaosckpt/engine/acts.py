@@ -53,6 +53,10 @@ class Acts:
     def _gone(self, rank: int, status: int, by: str, stderr_tail: str = "") -> None:
         raise NotImplementedError
 
+    def _strikes_now(self) -> None:
+        """Journal that the current fault landed, before anything that follows from it is told."""
+        raise NotImplementedError
+
     def _at_rest(self) -> bool:
         if len(self._nodes) == 1:
             return bool(self._nodes[0].call("rest"))
@@ -93,6 +97,7 @@ class Acts:
         """See JobControl."""
         for node in self._nodes:
             node.call("suspend", rank)
+        self._strikes_now()
         self._stopped.add(rank)
         self._let_survivors_live()
 
@@ -143,6 +148,8 @@ class Acts:
         """See JobControl."""
         for node in self._nodes:
             node.call("activate", (self._current, on))
+        if on:
+            self._strikes_now()
 
     def resume(self) -> None:
         """See JobControl."""

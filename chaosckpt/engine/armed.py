@@ -8,7 +8,7 @@ import msgspec
 
 from chaosckpt.model.decision import Decision, Hold
 from chaosckpt.model.fault import Fault, Memory, Trigger
-from chaosckpt.model.operation import Address, Operation
+from chaosckpt.model.operation import STEP, Address, Operation
 
 
 class Strike(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class ArmedFaults:
 
         Called once for each operation, and again for one that was held for a fault that decides about operations too.
         """
-        if operation.address.rank == self._step_rank:
+        if operation.address.rank == self._step_rank and operation.address.op != STEP:
             return Strike(Hold(), -1)
         waiting = self._triggers.get(operation.address)
         if waiting:

@@ -153,8 +153,10 @@ class AttemptRun(Acts):
                 for other in self._nodes:
                     if other is not node:
                         other.call("rendezvous", message)
-            case Mark() | Stepping():
+            case Mark():
                 pass
+            case Stepping():
+                self.stepping(message)
             case Retained() | Referred():
                 self.noted(message)
             case Held():
@@ -170,6 +172,9 @@ class AttemptRun(Acts):
 
     def noted(self, message: Retained | Referred) -> None:
         """What a life of another kind than training reports; see audit.py and reference.py."""
+
+    def stepping(self, message: Stepping) -> None:
+        """A rank is about to train a step; see ladder.py."""
 
     def _hold(self, held: Held) -> None:
         waiting = self._held.setdefault(held.fault, {})
@@ -262,8 +267,16 @@ class AttemptRun(Acts):
             self._reasons[index] = str(error)
             self._resume(index)
             return
-        evidence = "; ".join(str(trigger) for trigger in self._faults[index].holds())
-        self._landed(index, f"held and struck {evidence}", first.operation, first.label)
+        self._note_landing(index, first)
+
+    def _note_landing(self, index: int, first: Held) -> None:
+        if index not in self.landed:
+            evidence = "; ".join(str(trigger) for trigger in self._faults[index].holds())
+            self._landed(index, f"held and struck {evidence}", first.operation, first.label)
+
+    def _strikes_now(self) -> None:
+        held = self._held[self._current]
+        self._note_landing(self._current, held[min(held)])
 
     # The end
 

@@ -15,7 +15,7 @@ from chaosckpt.engine.attempt import AttemptRun
 from chaosckpt.engine.bare import sweep
 from chaosckpt.engine.commits import find_commits, with_stages
 from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.ladder import climb, reach
+from chaosckpt.engine.ladder import climb, reach, training
 from chaosckpt.engine.leftovers import inventory
 from chaosckpt.engine.messages import AttemptOrder, Labelled
 from chaosckpt.engine.prefixes import Prefixes
@@ -149,8 +149,9 @@ class _Golden:
         )
 
     def _with_reach(self, run: GoldenRun) -> GoldenRun:
-        rungs = climb(self.arena, self.order(run.topology, None), run.topology, _PATIENT)
-        return msgspec.structs.replace(run, reach=reach(run, rungs))
+        steps = self.scenario.workload.steps
+        rungs = climb(self.arena, self.order(run.topology, None), run.topology, _PATIENT, steps)
+        return msgspec.structs.replace(run, reach=reach(run, rungs), training=training(run, rungs))
 
     def _take_snapshots(self, topology: Topology) -> None:
         for step in self.saves:

@@ -3,6 +3,8 @@
 What it destroys: every process. Storage keeps what was performed up to the cut, and nothing after it.
 Survived by: `process-crash`. An acknowledged checkpoint must be there afterwards.
 How it heals: the job is launched again.
+A job whose saver works in a thread or a process of its own is cut through these as well: the training thread's
+coordinate is the step that it is about to train, while its saver is held at an operation of an earlier save.
 Evidence: every trigger was held, all ranks were at rest with the counts of the cut, and none lived on.
 """
 
@@ -17,23 +19,34 @@ from hypothesis import strategies as st
 from chaosckpt.faults.scene import Scene, torn_writes
 from chaosckpt.model.fault import Ends, Fault, JobControl, Trigger
 from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.operation import step_address
 
 
 class Cut(Fault, frozen=True, tag="cut"):
-    """Kill all ranks together. `at` names at most one operation a rank; ranks not named stand at their reach."""
+    """Kill all ranks together. `at` names at most one operation a rank; ranks not named stand at their reach.
+
+    `steps` are (rank, step): the training thread of that rank stands before that step; those not named go as far as they can.
+    """
 
     ends: ClassVar[Ends] = "job"
     weight: ClassVar[float] = 3.0
     needs: ClassVar[frozenset[Guarantee]] = frozenset({"process-crash"})
 
     at: tuple[Trigger, ...]
+    steps: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
+        training = [rank for rank, _ in self.steps]
+        if len(set(training)) != len(training):
+            raise ValueError(f"a cut names one training step a rank, not ranks {training}")
         ranks = [trigger.address.rank for trigger in self.at]
         if not ranks or len(set(ranks)) != len(ranks):
             raise ValueError(f"a cut names one operation a rank, on one rank at least, not ranks {ranks}")
 
     def holds(self) -> tuple[Trigger, ...]:
+        return self.at + tuple(Trigger(step_address(rank, step)) for rank, step in self.steps)
+
+    def strikes(self) -> tuple[Trigger, ...]:
         return self.at
 
     def land(self, job: JobControl) -> None:
@@ -44,13 +57,22 @@ class Cut(Fault, frozen=True, tag="cut"):
         return msgspec.structs.replace(self, at=tuple(at))
 
     def describe(self) -> str:
-        return "kill of the whole job " + " and ".join(map(str, self.at))
+        training = "".join(f", rank {rank} about to train step {step}" for rank, step in self.steps)
+        return "kill of the whole job " + " and ".join(map(str, self.at)) + training
+
+    def simpler(self) -> Iterable[Cut]:
+        """Without steps, with fewer of them, then with earlier ones: ranks train together, so all move together."""
+        kept = [tuple(other for other in self.steps if other != step) for step in self.steps]
+        if self.steps and min(step for _, step in self.steps) > 1:
+            kept.append(tuple((rank, step - 1) for rank, step in self.steps))
+        candidates = dict.fromkeys([(), *kept] if self.steps else [])
+        return (msgspec.structs.replace(self, steps=steps) for steps in candidates)
 
     @classmethod
     def strategy(cls, scene: Scene) -> st.SearchStrategy[Cut] | None:
         if not scene.can_strike():
             return None
-        return scene.points().flatmap(lambda i: _cuts_through(scene, i))
+        return scene.points().flatmap(lambda i: _cuts_through(scene, i)).flatmap(lambda cut: _with_steps(scene, cut))
 
     @classmethod
     def singles(cls, scene: Scene) -> Iterable[Cut]:
@@ -75,3 +97,24 @@ def _cuts_through(scene: Scene, i: int) -> st.SearchStrategy[Cut]:
         )
     )
     return st.sampled_from((alone, alone, alone, together)).flatmap(lambda chosen: chosen)
+
+
+def _with_steps(scene: Scene, cut: Cut) -> st.SearchStrategy[Cut]:
+    """In half of the cuts through savers that work while their ranks train, a step for one rank, or for every rank.
+
+    Ranks train together, so the step is the same for all of them; beyond the next save they wait for one another.
+    """
+    indices = [i for trigger in cut.at if (i := scene.map.index(trigger.address)) is not None]
+    points = [scene.map.points[i] for i in indices]
+    saves = [point.label.step for point in points if point.address.role != "main" and point.label.step is not None]
+    if not indices or len(saves) != len(cut.at):
+        return st.just(cut)
+    following = min((step for step in scene.map.steps if step > max(saves)), default=0)
+    last = min(following, *(scene.map.training(i) for i in indices))
+    if last <= max(saves):
+        return st.just(cut)
+    own = tuple(trigger.address.rank for trigger in cut.at)
+    ranks = st.sampled_from([own[:1], own, tuple(range(scene.topology.world_size))])
+    steps = st.integers(max(saves) + 1, last)
+    held = st.builds(lambda who, step: tuple((rank, step) for rank in sorted(who)), ranks, steps)
+    return st.one_of(st.just(()), held).map(lambda chosen: msgspec.structs.replace(cut, steps=chosen))

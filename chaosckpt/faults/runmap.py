@@ -80,6 +80,18 @@ class RunMap:
             self._reaches[i] = self._borrowed_reach(i)
         return self._reaches[i]
 
+    def training(self, i: int) -> int:
+        """The training step before which its rank stands once operation `i` is held and all are at rest.
+
+        0 where that isn't known, or where the rank's training thread has begun none since the run started.
+        """
+        if len(self.run.training) == len(self.points):
+            return self.run.training[i]
+        if self._lender is None or self.points[i].label.step is None:
+            return 0
+        there = self._lender.index(self.points[i].address)
+        return 0 if there is None else self._lender.training(there)
+
     def _borrowed_reach(self, i: int) -> tuple[int, ...] | None:
         if self._lender is None or self.points[i].label.step is None:
             return None

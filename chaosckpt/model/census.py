@@ -41,7 +41,8 @@ class GoldenRun(msgspec.Struct, frozen=True, kw_only=True):
 
     `points` stand in the order in which the gates saw them (the order within a rank is exact, that between ranks one of many).
     `reach[i]` tells, for the operation `points[i]` of some rank held *before* it happens, how many operations each rank has performed
-    when all are at rest (the held rank's own count included); empty where no ladder was run. `commits` maps a step
+    when all are at rest (the held rank's own count included); empty where no ladder was run. `training[i]` is the training step
+    that the rank of `points[i]` is about to begin then, because its saver works while it trains (0: none). `commits` maps a step
     to the index in `points` of the first operation after which recovery chooses that step.
     """
 
@@ -49,6 +50,7 @@ class GoldenRun(msgspec.Struct, frozen=True, kw_only=True):
     resumed_from: int | None
     points: tuple[Point, ...]
     reach: tuple[tuple[int, ...], ...] = ()
+    training: tuple[int, ...] = ()
     commits: dict[int, int] = {}
     saves: tuple[int, ...] = ()
     duration_seconds: float = 0.0
@@ -72,6 +74,7 @@ class GoldenRun(msgspec.Struct, frozen=True, kw_only=True):
             self,
             points=tuple(self.points[i] for i in order),
             reach=tuple(self.reach[i] for i in order) if len(self.reach) == len(order) else (),
+            training=tuple(self.training[i] for i in order) if len(self.training) == len(order) else (),
             commits={step: place[i] for step, i in sorted(self.commits.items()) if i in place},
         )
 

@@ -23,3 +23,11 @@ def two_tier() -> Iterator[Case]:
     case = Case(scenario_of("two-tier"))
     yield case
     case.close()
+
+
+@pytest.fixture(scope="session")
+def dcp_async() -> Iterator[Case]:
+    """A job whose saver works in a thread while it trains: two saves in four steps."""
+    case = Case(scenario_of("dcp-async", workload={"steps": 4, "save_every": 2}))
+    yield case
+    case.close()

@@ -99,3 +99,24 @@ def test_survivors_of_a_killed_rank_live_on_until_they_end_by_themselves(dcp: Ca
     assert exits[0].by == "self"
     assert exits[0].exit_code == 1
     assert any(isinstance(event, j.Raised) and event.rank == 0 for event in events)
+
+
+@pytest.mark.parametrize("step", [3, 4])
+def test_a_cut_through_a_saver_and_the_training_thread(dcp_async: Case, step: int) -> None:
+    """Goal: while a saver is held at its write, its rank trains on to exactly the step that the cut names."""
+    point = dcp_async.point(lambda p: (p.address.role, p.address.op, p.label.step) == ("thread", "write", 2), 3)
+    main = dcp_async.census.main
+    assert main.training[main.points.index(point)] == 4
+    outcome, events = dcp_async.cut_only(Cut((Trigger(point.address),), ((0, step), (1, step))))
+    assert outcome == "killed"
+    (landed,) = [event for event in events if isinstance(event, j.FaultLanded)]
+    assert f"on step:{step}" in landed.evidence
+
+
+def test_a_step_that_cannot_be_reached_is_told(dcp_async: Case) -> None:
+    """Goal: training never gets beyond the save that awaits the held one, and the cut says so instead of waiting."""
+    point = dcp_async.point(lambda p: (p.address.role, p.address.op, p.label.step) == ("thread", "write", 2), 3)
+    outcome, events = dcp_async.cut_only(Cut((Trigger(point.address),), ((0, 5),)))
+    assert outcome == "finished"
+    (missed,) = [event for event in events if isinstance(event, j.FaultMissed)]
+    assert "1 of its 2 operations" in missed.reason

@@ -21,3 +21,20 @@ def test_a_cut_names_each_rank_once(at):
     """A cut through no rank, or twice through one, can't be made."""
     with pytest.raises(ValueError, match="one operation a rank"):
         Cut(at)
+
+
+def test_steps_are_held_but_not_struck():
+    """A cut through training threads holds their steps too; what it strikes are operations, which shrinking moves."""
+    cut = Cut((trigger(rank=1),), ((0, 3), (1, 3)))
+    assert [str(held.address.path) for held in cut.holds()[1:]] == ["step:3", "step:3"]
+    assert cut.strikes() == (trigger(rank=1),)
+    assert "rank 0 about to train step 3" in cut.describe()
+    with pytest.raises(ValueError, match="one training step a rank"):
+        Cut((trigger(),), ((0, 3), (0, 4)))
+
+
+def test_a_cut_with_steps_is_simpler_without_them():
+    """Steps are left out first, all of them, then one by one; then all ranks train a step less."""
+    cut = Cut((trigger(rank=1),), ((0, 3), (1, 3)))
+    assert [simpler.steps for simpler in cut.simpler()] == [(), ((1, 3),), ((0, 3),), ((0, 2), (1, 2))]
+    assert list(Cut((trigger(),)).simpler()) == []
