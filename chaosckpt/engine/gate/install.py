@@ -35,7 +35,7 @@ def choose_band(hard: int) -> tuple[int, int]:
     return ceiling - min(_WIDEST_SPAN, ceiling // 2), ceiling
 
 
-def install(*, wait_killable: bool = True, low_descriptors: bool = False) -> Installed:
+def install(*, wait_killable: bool = True, low_descriptors: bool = False, network: bool = False) -> Installed:
     """Put the calling thread, and all that it will start, under the gate. Needs no privilege.
 
     Raises OSError: ENOSYS where the architecture or the kernel has no notifications, EBUSY where the process is under a
@@ -51,7 +51,7 @@ def install(*, wait_killable: bool = True, low_descriptors: bool = False) -> Ins
     libc.syscall.restype = ctypes.c_long
     if libc.prctl(k.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_NO_NEW_PRIVS)")
-    program = build_program(base, limit, low_descriptors=low_descriptors)
+    program = build_program(base, limit, low_descriptors=low_descriptors, network=network)
     instructions = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("=HxxxxxxQ", len(program) // 8, ctypes.addressof(instructions))
     argument = ctypes.create_string_buffer(header, len(header))

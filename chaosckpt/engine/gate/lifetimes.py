@@ -150,6 +150,7 @@ def _execve(tree: Tree, call: Call) -> Reply:
 def swept(tree: Tree, call: Call) -> Generator[Wait, None, None]:
     """After an exec: files that went with the old program are closed by it."""
     call.process.executing = False
+    tree.processes.executed(call.process)
     for held in tree.descriptors.abandoned():
         try:
             yield from ended(tree, call, held)

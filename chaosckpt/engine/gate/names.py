@@ -35,7 +35,7 @@ def _remove(op: str, act: Callable[[bytes], None]) -> Callable[..., Family]:
     def family(tree: Tree, call: Call, directory: int | None = None, path: int = 0) -> Family:
         place = tree.entry(call, directory, path)
         if place.raw is None:
-            return CONTINUE
+            return tree.outside(place.path, op)
         return (yield from tree.by_path(call, op, place, lambda: act(place.reach)))
 
     return family
@@ -65,6 +65,9 @@ def _rename(
     flags = call.word(4) if first is not None and call.number == k.NUMBERS["renameat2"] else 0
     old = tree.entry(call, first, source)
     new = tree.entry(call, second, to)
+    for place in (old, new):
+        if place.raw is None and (refused := tree.outside(place.path, "rename")) is not CONTINUE:
+            return refused
     if old.raw is None and new.raw is None:
         return CONTINUE
     content, mode = _incoming(tree, old) if old.raw is None else (None, 0)
@@ -76,7 +79,7 @@ def _rename(
         kernel.renameat2(old.reach, new.reach, flags)
         if same and not exchanged:
             return 0  # Two names of one file: the kernel leaves both as they are.
-        tree.addresses.moved(raw, destination, exchanged=exchanged)
+        tree.moved(raw, destination, exchanged=exchanged)
         tree.descriptors.moved(old.path, new.path, tree.resolver.outside, exchanged=exchanged)
         return 0
 
@@ -128,7 +131,7 @@ def _linked(tree: Tree, call: Call, old: Place, new: Place) -> Family:
 def _truncate(tree: Tree, call: Call) -> Steps:
     place = tree.place(call, None, 0, follow=True)
     if place.raw is None:
-        return CONTINUE
+        return tree.outside(place.path, "truncate")
     length = call.signed(1)
     return (yield from tree.by_path(call, "truncate", place, lambda: os.truncate(place.reach, length), length=length))
 

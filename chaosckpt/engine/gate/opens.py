@@ -48,7 +48,7 @@ def _opened(
     )  # Which the kernel refuses as it stands.
     place = tree.entry(call, directory, path) if creates else tree.place(call, directory, path, follow=not unfollowed)
     if place.raw is None:
-        return CONTINUE
+        return tree.outside(place.path, "open for writing") if flags & _WRITES else CONTINUE
     if resolve:
         return (
             -errno.ENOSYS
@@ -59,7 +59,8 @@ def _opened(
     unnamed = bool(flags & _UNNAMED)
     mode = mode & 0o7777 & ~call.process.umask() if flags & os.O_CREAT or unnamed else 0
     writing = bool(flags & _WRITES) or unnamed
-    incarnation = tree.addresses.begin(place.raw) if flags & _CREATES else tree.addresses.incarnation(place.raw)
+    addresses = tree.addresses(call.process)
+    incarnation = addresses.begin(place.raw) if flags & _CREATES else addresses.incarnation(place.raw)
     if flags & os.O_PATH:
         # The kernel can't pass such a descriptor on; it neither reads nor writes, and paths through it still resolve.
         yield from tree.by_path(call, "open_read", place, lambda: os.close(_descriptor(place, flags, 0)), flags=flags)
@@ -121,7 +122,7 @@ def _node(tree: Tree, call: Call, directory: int | None, path: int) -> Generator
         return CONTINUE
     mode = mode & 0o7777 & ~call.process.umask()
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-    incarnation = tree.addresses.begin(place.raw)
+    incarnation = tree.addresses(call.process).begin(place.raw)
 
     def action() -> None:
         os.close(_descriptor(place, flags, mode))

@@ -9,10 +9,14 @@ from chaosckpt.model.operation import Role
 
 
 class Process:
-    """One process of the tree. `gone` are numbers whose close was let through but may not have happened yet."""
+    """One process of the tree. `gone` are numbers whose close was let through but may not have happened yet.
 
-    def __init__(self, pid: int, parent: int, pidfd: int) -> None:
+    `rank` is what its environment says it is when it was executed; None where that says nothing.
+    """
+
+    def __init__(self, pid: int, parent: int, pidfd: int, rank: int | None = None) -> None:
         self.pid = pid
+        self.rank = rank
         self.parent = parent
         self.pidfd = pidfd
         self.gone: set[int] = set()
@@ -30,8 +34,10 @@ class Process:
 class Processes:
     """Found by their calls, and as children of those found. A tree that never forked costs nothing to keep."""
 
-    def __init__(self, born: Callable[[Process], None]) -> None:
+    def __init__(self, born: Callable[[Process], None], *, many_ranks: bool = False) -> None:
+        """With `many_ranks` the tree may hold several ranks, told apart by RANK in their environment."""
         self.root = 0
+        self._many_ranks = many_ranks
         self.alive: dict[int, Process] = {}
         self.forking: set[int] = set()
         self._by_tid: dict[int, Process] = {}
@@ -57,9 +63,25 @@ class Processes:
         return process
 
     def role(self, tid: int, process: Process) -> Role:
-        if process.pid != self.root:
+        if process.pid != self.root and not self._heads_a_rank(process):
             return "child"
-        return "main" if tid == self.root else "thread"
+        return "main" if tid == process.pid else "thread"
+
+    def rank(self, process: Process) -> int | None:
+        """The rank that this process is, or belongs to; None where no environment names one."""
+        return process.rank if self._many_ranks else None
+
+    def executed(self, process: Process) -> None:
+        """The process runs another program now, with an environment of its own."""
+        if self._many_ranks:
+            process.rank = _rank_of(process.pid)
+
+    def _heads_a_rank(self, process: Process) -> bool:
+        """Whether this process is a rank itself, and no child of one: children inherit the environment."""
+        if process.rank is None:
+            return False
+        parent = self.alive.get(process.parent)
+        return parent is None or parent.rank != process.rank
 
     def discover(self) -> list[Process]:
         """Every living process of the tree, as far as parents lead to children."""
@@ -90,7 +112,8 @@ class Processes:
     def _add(self, pid: int, parent: int) -> Process:
         process = self.alive.get(pid)
         if process is None:
-            process = self.alive[pid] = Process(pid, parent, os.pidfd_open(pid))
+            rank = _rank_of(pid) if self._many_ranks else None
+            process = self.alive[pid] = Process(pid, parent, os.pidfd_open(pid), rank)
             self._born(process)
         return process
 
@@ -111,6 +134,17 @@ def _children_by_search(pid: int) -> list[int]:
         if parent == pid:
             children.append(int(name))
     return children
+
+
+def _rank_of(pid: int) -> int | None:
+    """RANK in the environment with which the process was executed."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            variables = file.read().split(b"\0")
+    except OSError:
+        return None
+    found = next((value[5:] for value in variables if value.startswith(b"RANK=")), b"")
+    return int(found) if found.isdigit() else None
 
 
 def _status(tid: int) -> dict[str, str]:

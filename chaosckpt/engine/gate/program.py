@@ -56,11 +56,17 @@ class _Assembler:
         return bytes(out)
 
 
-def build_program(base: int, limit: int, *, low_descriptors: bool = False, machine: str = k.MACHINE) -> bytes:
+NETWORK = ("connect", "sendto")
+"""Calls that name an address."""
+
+
+def build_program(
+    base: int, limit: int, *, low_descriptors: bool = False, network: bool = False, machine: str = k.MACHINE
+) -> bytes:
     """The filter for tracked descriptors in [base, limit), as packed `struct sock_filter` of 8 bytes each.
 
     With `low_descriptors` every descriptor call notifies, whatever its number: slower, but redirections of a shell (a
-    tracked file at number 1) are seen.
+    tracked file at number 1) are seen. With `network`, calls that name a peer notify, too.
     """
     numbers = k.TABLES[machine]
     code = _Assembler()
@@ -74,7 +80,7 @@ def build_program(base: int, limit: int, *, low_descriptors: bool = False, machi
             code.emit(_EQUAL, numbers[name], label)
     for name in ("fcntl", "newfstatat", "statx", "mmap", "clone", "close_range", "ioctl"):
         code.emit(_EQUAL, numbers[name], name)
-    always = [name for name in ALWAYS if name in numbers]
+    always = [name for name in (*(NETWORK if network else ()), *ALWAYS) if name in numbers]
     for name in always:
         code.emit(_EQUAL, numbers[name], "notify", "allow" if name == always[-1] else None)
     for arguments, label in groups.items():

@@ -10,10 +10,11 @@ import resource
 import select
 from collections.abc import Callable, Generator, Sequence
 
-from chaosckpt.engine.gate import copies, lifetimes, names, opens, reads, writes
+from chaosckpt.engine.gate import copies, lifetimes, names, network, opens, reads, writes
 from chaosckpt.engine.gate import syscalls as k
 from chaosckpt.engine.gate.answers import GONE, Answers
 from chaosckpt.engine.gate.call import Call, Handler, Pause, Steps
+from chaosckpt.engine.gate.guard import Guard
 from chaosckpt.engine.gate.paths import Root
 from chaosckpt.engine.gate.processes import Process
 from chaosckpt.engine.gate.tree import Tree
@@ -24,7 +25,7 @@ __all__ = ["Gate", "Held", "Root"]
 
 _HANDLERS: dict[int, Handler] = {
     k.NUMBERS[name]: handler
-    for family in (opens, writes, copies, names, reads, lifetimes)
+    for family in (opens, writes, copies, names, reads, lifetimes, network)
     for name, handler in family.HANDLERS.items()
     if name in k.NUMBERS
 }
@@ -81,6 +82,8 @@ class Gate:
         decode: Callable[[str], str] = lambda path: path,
         wait_killable: bool = True,
         low_descriptors: bool = False,
+        guard: Guard | None = None,
+        many_ranks: bool = False,
     ) -> None:
         """`listener`, `base`, `limit` and `wait_killable` are what `install` returned; the gate owns the listener."""
         self.holds: list[Held] = []
@@ -93,7 +96,7 @@ class Gate:
         self._epoll.register(listener, select.EPOLLIN)
         self._tree = Tree(
             base=base, limit=limit, rank=rank, roots=roots, decide=decide, observe=observe, keep_data=keep_data,
-            decode=decode, low_descriptors=low_descriptors, born=self._born,
+            decode=decode, low_descriptors=low_descriptors, born=self._born, guard=guard, many_ranks=many_ranks,
         )  # fmt: skip
         self._answers = Answers(listener, self._tree, wait_killable=wait_killable)
         self.untraced = self._tree.untraced

@@ -10,8 +10,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from chaosckpt.engine.gate.addresses import Addresses
-from chaosckpt.engine.gate.call import Call, Pause, Wait
+from chaosckpt.engine.gate.call import CONTINUE, Call, Pause, Reply, Wait
 from chaosckpt.engine.gate.descriptors import Description, Descriptors
+from chaosckpt.engine.gate.guard import Guard
 from chaosckpt.engine.gate.kernel import pidfd_getfd
 from chaosckpt.engine.gate.memory import Memory
 from chaosckpt.engine.gate.paths import Place, Resolver, Root
@@ -36,17 +37,22 @@ class Tree:
         decode: Callable[[str], str],
         low_descriptors: bool,
         born: Callable[[Process], None],
+        guard: Guard | None = None,
+        many_ranks: bool = False,
     ) -> None:
         self.decide = decide
         self.observe = observe
         self.keep_data = keep_data
         self.low_descriptors = low_descriptors
         self.memory = Memory()
-        self.addresses = Addresses(rank, decode)
+        self.guard = guard
+        self._rank = rank
+        self._decode = decode
+        self._addresses: dict[int, Addresses] = {}
         self.untraced: list[str] = []
         self._sequence = 0
         self._born = born
-        self.processes = Processes(self._arrived)
+        self.processes = Processes(self._arrived, many_ranks=many_ranks)
         self.descriptors = Descriptors(base, limit, self.processes)
         self.resolver = Resolver(roots, self.descriptors)
 
@@ -81,6 +87,26 @@ class Tree:
         if sentence not in self.untraced:
             self.untraced.append(sentence)
 
+    def addresses(self, process: Process) -> Addresses:
+        """The addresses of the rank that this process is or belongs to."""
+        named = self.processes.rank(process)
+        rank = self._rank if named is None else named
+        if rank not in self._addresses:
+            self._addresses[rank] = Addresses(rank, self._decode)
+        return self._addresses[rank]
+
+    def moved(self, old: str, new: str, *, exchanged: bool) -> None:
+        """A file has another name, for every rank."""
+        for addresses in self._addresses.values():
+            addresses.moved(old, new, exchanged=exchanged)
+
+    def outside(self, path: bytes, doing: str) -> Reply:
+        """What is answered to a call that would change this path outside every root."""
+        if self.guard is None or self.guard.allows(path):
+            return CONTINUE
+        self.guard.refuse(path, doing)
+        return -errno.EACCES
+
     # Operations
 
     def operation(
@@ -99,7 +125,7 @@ class Tree:
             incarnation = held.incarnation
             fields["handle"] = held.handle
         role = self.processes.role(call.tid, call.process)
-        address = self.addresses.take(role, op, named, incarnation)
+        address = self.addresses(call.process).take(role, op, named, incarnation)
         self._sequence += 1
         return Operation(address=address, sequence=self._sequence, raw=raw, **fields)
 
@@ -168,6 +194,8 @@ class Tree:
             own = pidfd_getfd(process.pidfd, number)
         except OSError:
             return None
-        description = self.descriptors.add(self.descriptors.reserve(), own, path, raw, self.addresses.incarnation(raw))
+        description = self.descriptors.add(
+            self.descriptors.reserve(), own, path, raw, self.addresses(process).incarnation(raw)
+        )
         self.descriptors.assign(process, number, description)
         return description
