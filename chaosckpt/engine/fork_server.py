@@ -13,7 +13,7 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -26,14 +26,22 @@ COLLAPSING_PAYS = 16
 """Forks after which this server is taken for one that will fork many more."""
 
 
+class Child(Exception):
+    """Raised in a forked child that is to run a script at the top level of its process."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__("a forked child")
+        self.connection = connection
+
+
 def prepare_environment() -> None:
     """What must be true before torch is imported in a parent of ranks: no CUDA, one thread."""
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     os.environ["OMP_NUM_THREADS"] = "1"
 
 
-def serve(channel: Channel) -> None:
-    """Fork ranks on request until the node closes the channel; then kill what still runs."""
+def serve(channel: Channel, become: Callable[[socket.socket], None]) -> None:
+    """Fork on request until the node closes the channel; then kill what still runs. A child calls `become` with its connection."""
     wakeup_read, wakeup_write = os.pipe()
     for end in (wakeup_read, wakeup_write):
         os.set_blocking(end, False)
@@ -51,7 +59,7 @@ def serve(channel: Channel) -> None:
                 if descriptor == wakeup_read:
                     os.read(wakeup_read, 4096)
                     _reap(channel, alive)
-                elif not _fork_one(channel, alive, (wakeup_read, wakeup_write)):
+                elif not _fork_one(channel, alive, (wakeup_read, wakeup_write), become):
                     return
                 else:
                     forks += 1
@@ -69,7 +77,9 @@ def _ready(poll: select.poll, idle_work: Iterator[int]) -> list[tuple[int, int]]
     return ready
 
 
-def _fork_one(channel: Channel, alive: set[int], private: tuple[int, ...]) -> bool:
+def _fork_one(
+    channel: Channel, alive: set[int], private: tuple[int, ...], become: Callable[[socket.socket], None]
+) -> bool:
     """Take one request. False when the node has closed the channel."""
     data, descriptors, _, _ = socket.recv_fds(channel.connection, 1, 2)
     if not data:
@@ -77,7 +87,8 @@ def _fork_one(channel: Channel, alive: set[int], private: tuple[int, ...]) -> bo
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        _become_rank(channel, parent, descriptors, private)
+        alive.clear()  # none of them is this one's child
+        become(_prepared_child(channel, parent, descriptors, private))
     for descriptor in descriptors:
         os.close(descriptor)
     alive.add(pid)
@@ -85,8 +96,8 @@ def _fork_one(channel: Channel, alive: set[int], private: tuple[int, ...]) -> bo
     return True
 
 
-def _become_rank(channel: Channel, parent: int, descriptors: list[int], private: tuple[int, ...]) -> None:
-    """In the forked child: never returns."""
+def _prepared_child(channel: Channel, parent: int, descriptors: list[int], private: tuple[int, ...]) -> socket.socket:
+    """In the forked child: its own session, output and connection."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     channel.close()
@@ -98,9 +109,17 @@ def _become_rank(channel: Channel, parent: int, descriptors: list[int], private:
     os.close(log)
     os.setsid()
     die_with_parent(parent)
+    return socket.socket(fileno=connection)
+
+
+def _become_rank(connection: socket.socket) -> None:
     from chaosckpt.engine import rank
 
-    rank.run(socket.socket(fileno=connection))
+    rank.run(connection)
+
+
+def _become_script(connection: socket.socket) -> None:
+    raise Child(connection)
 
 
 def _reap(channel: Channel, alive: set[int]) -> None:
@@ -109,23 +128,38 @@ def _reap(channel: Channel, alive: set[int]) -> None:
         channel.send(Reaped(pid, status))
 
 
-def main() -> None:
-    """Warm up, say Ready, serve."""
+def main() -> int:
+    """Warm up, say Ready, serve. Returns in the parent when the node is gone, in a child when its script has ended."""
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     die_with_parent(os.getppid())
     settings = msgspec.msgpack.decode(channel.receive(), type=NodeSettings)
+    cold_path = tuple(sys.path)
     sys.path[:0] = [entry for entry in settings.import_path if entry not in sys.path]
     prepare_environment()
-    from chaosckpt.engine import warm
+    if settings.script is None:
+        from chaosckpt.engine import warm
 
-    answer = warm.up(settings)
+        answer = warm.up(settings)
+    else:
+        from chaosckpt.engine import script_warm
+
+        answer = script_warm.up(settings)
     gc.collect()
     gc.freeze()
     channel.send(answer)
     if isinstance(answer, Ready) and settings.launch == "fork":
         die_with_parent(None)  # from here on the end of the channel tells, and leaves time to take the ranks along
-        serve(channel)
+        try:
+            serve(channel, _become_rank if settings.script is None else _become_script)
+        except Child as child:
+            connection = child.connection
+        else:
+            return 0
+        from chaosckpt.engine import script_life
+
+        return script_life.live(connection, cold_path)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

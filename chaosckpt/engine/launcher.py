@@ -72,6 +72,8 @@ class Launcher:
 
     def _environment(self) -> dict[str, str]:
         environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
+        if self._settings.script is not None:
+            return dict(self._settings.script.environment)
         if self._settings.directory:
             # torch makes this directory when it is imported, in the temporary directory if it isn't told otherwise.
             environment.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(self._settings.directory, "torchinductor"))
@@ -86,7 +88,8 @@ class Launcher:
     def launch(self, connection: int, log: int) -> int:
         """Start a rank that talks over `connection` and prints to `log`. Returns its process number."""
         if self.channel is None:
-            command = [self._python, "-P", "-m", "chaosckpt.engine.rank_main", str(connection), str(os.getpid())]
+            main = "rank_main" if self._settings.script is None else "script_main"
+            command = [self._python, "-P", "-m", f"chaosckpt.engine.{main}", str(connection), str(os.getpid())]
             process = subprocess.Popen(
                 command,
                 pass_fds=[connection],

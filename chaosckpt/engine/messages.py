@@ -24,6 +24,39 @@ from chaosckpt.model.operation import Operation
 from chaosckpt.model.settings import WorkloadSettings
 
 
+class ScriptSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a node runs an unmodified command, beside what differs from attempt to attempt."""
+
+    environment: dict[str, str]
+    directory: str
+    """The command's current directory."""
+    warm: bool = True
+    """Whether it may run in a fork of a warm interpreter; a command that is no plain Python script never does."""
+    tracked: dict[str, str] = {}
+    """Further storage tiers, by name: directories of the user's that are traced, but never emptied."""
+    writable: tuple[str, ...] | None = ()
+    """Directories outside the tiers where it may change files; None: anywhere."""
+    network: bool = False
+    """Whether it may connect to other machines."""
+
+
+class ScriptOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run of a command is told before it begins."""
+
+    argv: tuple[str, ...]
+    environment: dict[str, str]
+    directory: str
+    network: bool = False
+    """Whether the gate is asked about connections."""
+    report_modules: bool = False
+
+
+class ScriptModules(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
+    """What a script had imported when it ended."""
+
+    modules: tuple[str, ...]
+
+
 class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What a node needs to know before its first attempt: how ranks are made, and which code they run."""
 
@@ -39,6 +72,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Modules that a rehearsal on an equal node met: imported instead of rehearsing again."""
     directory: str = ""
     """Where this node keeps logs: outside of every tracked root."""
+    script: ScriptSettings | None = None
+    """Set for a node that runs an unmodified command instead of ranks with a target."""
 
 
 class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +132,10 @@ class AttemptOrder(msgspec.Struct, frozen=True, kw_only=True):
     """For each rank, the training steps before which its training thread reports (Stepping), because a fault holds it there."""
     audit: tuple[int, ...] = ()
     """Not empty: recover nothing and train nothing; load each of these retained steps and report it (Audited)."""
+    argv: tuple[str, ...] = ()
+    """The command of this attempt, for a node that runs an unmodified one."""
+    report_modules: bool = False
+    """Whether a script tells at its end what it had imported (ScriptModules)."""
     reference: ReferenceOrder | None = None
     """Train without any target (chaosckpt/engine/reference.py)."""
 
@@ -148,7 +187,7 @@ class Referred(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
 
 Report = (
     RecoveryStarted | Recovered | SaveStarted | Outstanding | SaveFailed | Acknowledged | Finished | Raised | Rendezvous | Mark
-    | Stepping | Audited | Retained | Referred
+    | Stepping | Audited | Retained | Referred | ScriptModules
 )  # fmt: skip
 """What a rank reports. It waits for one byte after each, so that a report and a fault can't overtake one another."""
 

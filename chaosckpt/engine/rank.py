@@ -15,7 +15,7 @@ from typing import get_args
 import msgspec
 
 from chaosckpt.engine.channel import Channel
-from chaosckpt.engine.gate.install import install
+from chaosckpt.engine.gate.passage import pass_gate
 from chaosckpt.engine.messages import Mark, RankOrder, Rendezvous, Report, Stepping
 from chaosckpt.errors import PluginError
 from chaosckpt.model.journal import (
@@ -266,7 +266,7 @@ def run(connection: socket.socket) -> None:
         order = msgspec.msgpack.decode(channel.receive(), type=RankOrder)
         os.environ["GLOO_SOCKET_IFNAME"] = interface_of(order.attempt.address)
         if order.settings.gate:
-            _pass_gate(connection)
+            pass_gate(connection)
         signal.signal(signal.SIGTERM, _on_sigterm)
         code = _guarded(life_of(order)(order, channel))
     except (EOFError, ConnectionError, BrokenPipeError):
@@ -287,16 +287,6 @@ def life_of(order: RankOrder) -> type[Life]:
 
         return AuditLife
     return Life
-
-
-def _pass_gate(connection: socket.socket) -> None:
-    """Install the filter, hand its listener to the node and wait until the node serves it."""
-    installed = install()
-    payload = msgspec.msgpack.encode((installed.base, installed.limit, installed.wait_killable))
-    socket.send_fds(connection, [payload], [installed.listener])
-    os.close(installed.listener)
-    if connection.recv(1) != b"g":
-        os._exit(1)
 
 
 def _guarded(life: Life) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
 import socket
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from chaosckpt.engine import rank
 from chaosckpt.engine.channel import Channel, pair
+from chaosckpt.engine.imports import import_all
 from chaosckpt.engine.messages import AttemptOrder, NodeSettings, Place, RankOrder, Ready, Refused, TargetFacts
 from chaosckpt.errors import ChaosckptError, UsageError
 from chaosckpt.model.settings import WorkloadSettings
@@ -57,17 +57,6 @@ def target_facts(settings: NodeSettings) -> TargetFacts:
         outstanding=target.outstanding,
         abandoned=target.abandoned,
     )
-
-
-def import_all(modules: tuple[str, ...]) -> None:
-    """Import these modules, in order; one that can't be imported by name alone was made by another, and is left out."""
-    for name in modules:
-        if name in sys.modules:
-            continue
-        try:
-            importlib.import_module(name)
-        except Exception:  # noqa: S112 - whatever a foreign module raises, a rank will meet it again, in its own life
-            continue
 
 
 def practise(base: str = "") -> None:

@@ -15,7 +15,8 @@ _COMMON = dict(
 _X86_64 = dict(
     read=0, write=1, open=2, close=3, stat=4, lstat=6, mmap=9, ioctl=16, pread64=17, pwrite64=18, readv=19, writev=20,
     access=21, dup=32, dup2=33, sendfile=40, connect=42, sendto=44, clone=56,
-    fork=57, vfork=58, execve=59, fcntl=72, fsync=74, fdatasync=75, truncate=76, ftruncate=77, getdents=78, rename=82, mkdir=83, rmdir=84, creat=85, link=86, unlink=87, symlink=88,
+    fork=57, vfork=58, execve=59, fcntl=72, fsync=74, fdatasync=75, truncate=76, ftruncate=77, getdents=78, rename=82,
+    mkdir=83, rmdir=84, creat=85, link=86, unlink=87, symlink=88,
     readlink=89, chmod=90, fchmod=91, umask=95, mknod=133, sync=162, io_setup=206, getdents64=217, exit_group=231,
     openat=257, mkdirat=258, mknodat=259, newfstatat=262, unlinkat=263, renameat=264, linkat=265, symlinkat=266,
     readlinkat=267, fchmodat=268, faccessat=269, splice=275, fallocate=285, dup3=292, preadv=295, pwritev=296, syncfs=306,

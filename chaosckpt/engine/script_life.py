@@ -1,0 +1,123 @@
+"""The life of an unmodified script: in a fork of a warm interpreter, or as a program of its own.
+
+Standard library and the harness's own wire only: whatever a script imports is the script's choice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import random
+import runpy
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Sequence
+from types import TracebackType
+
+import msgspec
+
+from chaosckpt.engine.channel import Channel
+from chaosckpt.engine.gate.passage import pass_gate
+from chaosckpt.engine.messages import ScriptModules, ScriptOrder
+
+FLAGS_THAT_FIT = frozenset({"-u"})
+"""Options of the interpreter that a warm one can have, too: its output is never kept back."""
+
+
+def enter(connection: socket.socket) -> ScriptOrder:
+    """Take the order, and stand where the script is to run, under the gate."""
+    order = msgspec.msgpack.decode(Channel(connection).receive(), type=ScriptOrder)
+    os.environ.clear()
+    os.environ.update(order.environment)
+    os.chdir(order.directory)
+    pass_gate(connection, low_descriptors=True, network=order.network)
+    return order
+
+
+def execute(order: ScriptOrder) -> None:
+    """Become the command. Exits like a shell where there is no such command, saying so on standard error."""
+    try:
+        os.execvpe(order.argv[0], list(order.argv), order.environment)  # noqa: S606 - it is what the user asked for
+    except OSError as error:
+        sys.stderr.write(f"{order.argv[0]}: {error.strerror}\n")
+        sys.stderr.flush()
+        os._exit(127)
+
+
+def script_of(argv: Sequence[str]) -> tuple[str, bool, tuple[str, ...]] | None:
+    """(file or module, whether it is a module, its arguments) of `python [-u] SCRIPT ...`; None for any other command."""
+    words = list(argv[1:])
+    while words and words[0] in FLAGS_THAT_FIT:
+        words.pop(0)
+    if len(words) > 1 and words[0] == "-m":
+        return words[1], True, tuple(words[2:])
+    if words and not words[0].startswith("-"):
+        return words[0], False, tuple(words[1:])
+    return None
+
+
+def live(connection: socket.socket, cold_path: Sequence[str]) -> int:
+    """Run the script in this warm interpreter as `__main__`; returns its exit code, once its own code has ended.
+
+    `cold_path` is what a cold interpreter has in sys.path behind the script's own directory.
+
+    To be called at the top level of the process, so that what the script registered for the exit runs as ever.
+    """
+    order = enter(connection)
+    script = script_of(order.argv)
+    assert script is not None
+    _look_cold(script[0], cold_path, is_module=script[1])
+    sys.argv = [script[0], *script[2]]
+    try:
+        code = _run(script[0], is_module=script[1])
+    finally:
+        if order.report_modules:
+            with contextlib.suppress(OSError):
+                Channel(connection).send(ScriptModules(tuple(sys.modules)))
+        connection.close()
+    return code
+
+
+def _run(script: str, *, is_module: bool) -> int:
+    try:
+        if is_module:
+            runpy.run_module(script, run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(script, run_name="__main__")
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        sys.stderr.write(f"{end.code}\n")
+        return 1
+    except BaseException as error:  # an unguarded script prints whatever ends it, and so does this
+        sys.excepthook(type(error), error, _own_frames(error.__traceback__))
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
+    return 0
+
+
+def _own_frames(found: TracebackType | None) -> TracebackType | None:
+    """The traceback without the frames that a cold interpreter would not have."""
+    while found is not None and found.tb_frame.f_code.co_filename in (__file__, runpy.__file__, "<frozen runpy>"):
+        found = found.tb_next
+    return found
+
+
+def _look_cold(script: str, cold_path: Sequence[str], *, is_module: bool) -> None:
+    """Take away what a cold interpreter would not show."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "chaosckpt"]:
+        del sys.modules[name]
+    tempfile.tempdir = None
+    random.seed()
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(None)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - it is the process's standard input to its end
+    sys.stdout = io.TextIOWrapper(open(1, "wb", closefd=False), write_through=True)  # noqa: SIM115
+    sys.stderr = io.TextIOWrapper(open(2, "wb", closefd=False), errors="backslashreplace", write_through=True)  # noqa: SIM115
+    first = os.getcwd() if is_module else os.path.dirname(os.path.realpath(script))
+    sys.path[:] = [first, *cold_path]

@@ -1,0 +1,24 @@
+"""A command started cold: `python -m chaosckpt.engine.script_main FD PARENT` becomes it, under the gate."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+
+from chaosckpt.engine import script_life
+from chaosckpt.engine.lineage import die_with_parent
+
+
+def main() -> None:
+    """Pass the gate, and become the command."""
+    connection, parent = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
+    os.setsid()
+    die_with_parent(parent)
+    order = script_life.enter(connection)
+    connection.close()
+    script_life.execute(order)
+
+
+if __name__ == "__main__":
+    main()
