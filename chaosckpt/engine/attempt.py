@@ -265,6 +265,7 @@ class AttemptRun(Acts):
             self._faults[index].land(self)
         except NotArrived as error:
             self._reasons[index] = str(error)
+            self.activate(False)
             self._resume(index)
             return
         self._note_landing(index, first)

@@ -21,7 +21,7 @@ from chaosckpt.engine.labels import Phase
 from chaosckpt.engine.lineage import kill_trees
 from chaosckpt.engine.messages import Held, Labelled, Place, Push, Rendezvous, Report, Stepping, Struck
 from chaosckpt.engine.rest import descendants
-from chaosckpt.model.decision import Decision, Errno, Hold, Short
+from chaosckpt.model.decision import Decision, Errno, Hide, Hold, Short
 from chaosckpt.model.operation import Address, Operation, step_address
 
 TAIL_BYTES = 2000
@@ -90,6 +90,7 @@ class RankProcess:
             keep_data=self._record == "data",
             decode=lambda path: decode_path(path, nonces),
             wait_killable=wait_killable,
+            hidden=self._hidden,
         )
         if not self._answer(b"g"):
             return False
@@ -181,7 +182,7 @@ class RankProcess:
         if strike is None:
             return None
         decision = strike.decision
-        if isinstance(decision, Hold):
+        if isinstance(decision, Hold | Hide):
             self._strikes[operation.sequence] = strike
         elif isinstance(decision, Errno):
             name = os.strerror(decision.number)
@@ -190,6 +191,11 @@ class RankProcess:
             words = f"only {decision.length} of {operation.length} bytes written"
             self._push(Struck(strike.fault, _without_data(operation), self.phase.label, words, strike.first))
         return decision
+
+    def _hidden(self, operation: Operation, names: Sequence[str]) -> None:
+        """A listing really lacked entries: only that is evidence."""
+        strike, words = self._strikes[operation.sequence], f"listed without {', '.join(map(printable, names))}"
+        self._push(Struck(strike.fault, _without_data(operation), self.phase.label, words, strike.first))
 
     def _observe(self, operation: Operation) -> None:
         if operation.part == 0:  # a large write kept with its data comes in parts

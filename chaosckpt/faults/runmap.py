@@ -37,6 +37,7 @@ class RunMap:
             own.append(i)
         self._recorded = {point.address: i for i, point in enumerate(run.points)}
         self._reaches: dict[int, tuple[int, ...] | None] = {}
+        self._races: dict[int, tuple[int, ...]] = {}
 
     @property
     def topology(self) -> Topology:
@@ -127,6 +128,13 @@ class RunMap:
             for j in indices
             if i != j
         )
+
+    def races(self, i: int) -> tuple[int, ...]:
+        """Operations of other ranks of which neither must come before operation `i` nor after it."""
+        if i not in self._races:
+            others = (j for j in range(len(self.points)) if self.points[j].address.rank != self.points[i].address.rank)
+            self._races[i] = tuple(j for j in others if self.consistent((i, j)))
+        return self._races[i]
 
     def at_rest(self, triggers: Sequence[Trigger]) -> tuple[int, ...] | None:
         """Operations performed by each rank when all triggers are held and the others are at their reach.

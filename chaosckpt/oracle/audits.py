@@ -49,7 +49,7 @@ def loads(view: TrialView, attempt: AttemptView, step: int) -> bool | None:
     ended = _ended(attempt)
     if ended is None or step not in ended.event.asked:
         return None
-    answers = [at for at in attempt.all(Audited) if at.event.step == step]
+    answers = _answers(attempt, step)
     if not answers:
         return None if step in ended.event.retained else False
     if len(answers) < attempt.world_size:
@@ -59,6 +59,11 @@ def loads(view: TrialView, attempt: AttemptView, step: int) -> bool | None:
 
 def _ended(attempt: AttemptView) -> At[AuditEnded] | None:
     return next((at for at in attempt.all(AuditEnded) if at.event.outcome == "finished"), None)
+
+
+def _answers(attempt: AttemptView, step: int) -> list[At[Audited]]:
+    """What the ranks of the audit after an attempt said of a step, in the order of ranks."""
+    return sorted((at for at in attempt.all(Audited) if at.event.step == step), key=lambda at: at.event.rank)
 
 
 def _checked(view: TrialView, attempt: AttemptView) -> Iterator[Checked]:
@@ -77,7 +82,7 @@ def _checked(view: TrialView, attempt: AttemptView) -> Iterator[Checked]:
         ):
             owed[save.step] = save
     for step, save in sorted(owed.items()):
-        answers = [at for at in attempt.all(Audited) if at.event.step == step]
+        answers = _answers(attempt, step)
         if len({at.event.rank for at in answers}) == attempt.world_size:
             problem = _problem(view, attempt, step, answers, save.attempt)
             if problem is None:

@@ -46,12 +46,13 @@ def injected(attempt: AttemptView) -> list[Injected]:
 
 
 def overcome(view: TrialView, save: Save) -> list[Injected]:
-    """The errors that were injected into a save before it was acknowledged."""
+    """The errors that were injected into a save before the rank that met them was told that its part is safe."""
     attempt = view.attempt(save.attempt)
     if attempt is None or save.status != "acknowledged":
         return []
-    told = max(index for levels in save.acknowledged.values() for index in levels.values())
-    return [error for error in injected(attempt) if error.step == save.step and error.at.index < told]
+    told = {rank: max(levels.values()) for rank, levels in save.acknowledged.items()}
+    errors = [error for error in injected(attempt) if error.step == save.step]
+    return [error for error in errors if error.at.index < told.get(error.at.event.rank, 0)]
 
 
 def save_of(view: TrialView, attempt: int, step: int) -> Save | None:

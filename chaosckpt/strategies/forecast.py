@@ -65,7 +65,8 @@ class Atlas:
         ending = ending_fault(plan.faults)
         if ending is None:
             return self.lookup(now.map.topology, now.map.resumes_from(now.map.ends))
-        return self._dropped(self._stopped(now, ending), (ending,))
+        after = self._dropped(self._stopped(now, ending), (ending,))
+        return Expected(after.map, False, after.interrupted) if ending.blurs else after
 
     def _stopped(self, now: Expected, ending: Fault) -> Expected:
         """What follows when `ending` stops the attempt `now`, as far as processes go."""
@@ -85,7 +86,10 @@ class Atlas:
             topology = fault.topology(topology)
         if topology != now.map.topology:
             now = self.lookup(topology, now.map.run.resumed_from, now.interrupted)
-        return self._dropped(now, [fault for fault in faults if fault.between])
+        between = [fault for fault in faults if fault.between]
+        now = self._dropped(now, between)
+        # What recovery makes of damaged files isn't known.
+        return Expected(now.map, False, now.interrupted) if any(fault.blurs for fault in between) else now
 
     def _dropped(self, now: Expected, faults: Sequence[Fault]) -> Expected:
         """The same attempt after these faults took storage away: what it recovers, and from where, isn't known any

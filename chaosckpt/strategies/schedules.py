@@ -18,6 +18,7 @@ from chaosckpt.errors import UsageError
 from chaosckpt.faults.scene import Scene
 from chaosckpt.model.census import Census
 from chaosckpt.model.fault import Fault
+from chaosckpt.model.operation import Address
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import AttemptPlan, Schedule
 from chaosckpt.strategies.forecast import Atlas, Expected, ending_fault
@@ -53,7 +54,8 @@ class Deck:
                 raise UsageError(
                     f"faults.kinds names {name!r}, which no plugin offers; there are: {', '.join(sorted(kinds))}"
                 )
-        enabled = {name: kinds[name] for name in sorted(kinds) if not wanted or wanted.get(name, 0) > 0}
+        weights = wanted or {name: kind.weight for name, kind in kinds.items()}
+        enabled = {name: kinds[name] for name in sorted(kinds) if weights.get(name, 0) > 0}
         return cls(scenario, Atlas(census), enabled)
 
     def parts(self, name: str) -> int:
@@ -125,8 +127,10 @@ def _attempt(
 ) -> tuple[AttemptPlan, Expected]:
     """The faults of one attempt, in the order in which they strike, and what it is then expected to do."""
     room = deck.scenario.faults.max_per_attempt
-    opening = _between(draw, deck, subset, _scene(deck, expected, history), room) if history else ()
+    opening = _between(draw, deck, subset, _scene(deck, expected, history), room)
     expected = deck.atlas.turned(expected, opening)
+    if any(fault.blurs for fault in opening):
+        return AttemptPlan(opening), expected
     scene = _scene(deck, expected, history)
     ending = _ending(draw, deck, subset, scene, last=last) if len(opening) < room else None
     disturbing: tuple[Fault, ...] = ()
@@ -161,9 +165,10 @@ def _one_of(draw: Draw, deck: Deck, names: Sequence[str], scene: Scene) -> Fault
 
 
 def _between(draw: Draw, deck: Deck, subset: Sequence[str], scene: Scene, room: int) -> tuple[Fault, ...]:
-    """At most one fault that strikes before the ranks start, in two of three attempts that can have one."""
-    names = [name for name in subset if deck.kinds[name].between]
-    if not names or room < 1 or draw(st.integers(0, 2)) == 2:
+    """At most one fault that strikes before the ranks start, in two of three attempts that can have one, and in one of
+    three first ones."""
+    names = [name for name in subset if deck.kinds[name].between and deck.kinds[name].strategy(scene) is not None]
+    if not names or room < 1 or draw(st.integers(0, 2)) >= (2 if scene.attempt else 1):
         return ()
     fault = _one_of(draw, deck, names, scene)
     return () if fault is None else (fault,)
@@ -198,26 +203,45 @@ def _fits(scene: Scene, fault: Fault) -> bool:
 def _disturbing(draw: Draw, deck: Deck, subset: Sequence[str], scene: Scene, most: int) -> tuple[Fault, ...]:
     """Faults that end nothing, in the order in which they surely strike, each before the one that ends the attempt."""
     names = [name for name in subset if deck.kinds[name].ends == "nothing" and not deck.kinds[name].between]
-    found: dict[int, Fault] = {}
+    found: list[tuple[list[int], Fault]] = []
     for _ in range(most):
         fault = _one_of(draw, deck, names, scene)
         if fault is None:
             break
-        i = scene.map.index(fault.strikes()[0].address) if fault.strikes() else None
-        if i is not None and all(scene.map.surely_before(i, j) or scene.map.surely_before(j, i) for j in found):
-            found[i] = fault
-    return tuple(found[i] for i in sorted(found, key=functools.cmp_to_key(scene.map.order)))
+        places = [i for trigger in fault.strikes() if (i := scene.map.index(trigger.address)) is not None]
+        if places and all(_ordered(scene, places, others) or _ordered(scene, others, places) for others, _ in found):
+            found.append((places, fault))
+
+    def compare(one: tuple[list[int], Fault], other: tuple[list[int], Fault]) -> int:
+        return -1 if _ordered(scene, one[0], other[0]) else 1
+
+    return tuple(fault for _, fault in sorted(found, key=functools.cmp_to_key(compare)))
+
+
+def _ordered(scene: Scene, places: Sequence[int], others: Sequence[int]) -> bool:
+    """Whether each of these operations is surely before each of the others."""
+    return all(scene.map.surely_before(i, j) for i in places for j in others)
 
 
 def _can_go_on(draw: Draw, plan: AttemptPlan, expected: Expected) -> bool:
     """Whether a further attempt can be foreseen well enough to aim at its operations."""
     ending = next((fault for fault in plan.faults if fault.ends != "nothing"), None)
-    if ending is None:
+    if ending is None or ending.blurs:
         return False
     if ending.ends == "perhaps":
         return bool(ending.strikes()) and draw(st.integers(0, 3)) == 0
     counts = expected.map.at_rest(ending.strikes())
     if counts is None or not ending.lingers:
         return counts is not None
-    done = [count + (rank == ending.strikes()[0].address.rank) for rank, count in enumerate(counts)]
+    rank = ending.strikes()[0].address.rank
+    done = list(counts)
+    done[rank] = max(done[rank], _end_of_save(expected, ending.strikes()[0].address))
     return expected.map.resumes_from(done) == expected.map.resumes_from(counts)
+
+
+def _end_of_save(expected: Expected, address: Address) -> int:
+    """How many operations its rank has performed at the end of the save (or recovery) to which an operation belongs."""
+    i = expected.map.index(address)
+    assert i is not None
+    own, step = expected.map.of_rank(address.rank), expected.map.points[i].label.step
+    return max(expected.map.place(j) + 1 for j in own if expected.map.points[j].label.step == step)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from chaosckpt.model.disturbance import Disturbance
 from chaosckpt.model.topology import Topology
 
 
@@ -27,6 +28,21 @@ class NotedJob:
     def kill_rank(self, rank: int) -> None:
         self.acts.append(f"kill rank {rank}")
 
+    def kill_process(self) -> None:
+        self.acts.append("kill process")
+
+    def stop_rank(self, rank: int) -> None:
+        self.acts.append(f"stop rank {rank}")
+
+    def await_survivors(self) -> None:
+        self.acts.append("await survivors")
+
+    def continue_rank(self, rank: int) -> None:
+        self.acts.append(f"continue rank {rank}")
+
+    def activate(self, on: bool = True) -> None:
+        self.acts.append("activate" if on else "deactivate")
+
     def terminate(self, ranks: Sequence[int]) -> None:
         self.acts.append(f"terminate {list(ranks)}")
 
@@ -42,6 +58,10 @@ class NotedJob:
     def drop_storage(self, tier: str, node: int | None = None) -> int:
         self.acts.append(f"drop {tier} of {node}")
         return self.files
+
+    def disturb(self, tier: str, node: int | None, disturbance: Disturbance) -> tuple[str, ...]:
+        self.acts.append(f"disturb {tier} of {node}: {type(disturbance).__name__}")
+        return ("what was done",) * min(self.files, 1)
 
 
 @pytest.fixture

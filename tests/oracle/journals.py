@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from chaosckpt.model import journal as j
 from chaosckpt.model.digest import MODULUS, StateDigest, TensorDigest, combine, fingerprint, part_fingerprints
@@ -147,6 +147,34 @@ class Story:
             )
         return self
 
+    def has_outstanding(self, step: int, saves: Sequence[int], ranks: Iterable[int] | None = None) -> Story:
+        for rank in self.all(ranks):
+            self.events.append(j.Outstanding(attempt=self.number, rank=rank, step=step, saves=tuple(saves)))
+        return self
+
+    def fails_save(self, step: int, ranks: Iterable[int] | None = None) -> Story:
+        for rank in self.all(ranks):
+            self.events.append(
+                j.SaveFailed(
+                    attempt=self.number, rank=rank, step=step, where="save", error_type="OSError", message="no space"
+                )
+            )
+        return self
+
+    def leaves(self, abandoned: dict[str, int], bound_bytes: int) -> Story:
+        """What lies on storage after the trial."""
+        total = 5000 + sum(abandoned.values())
+        self.events.append(
+            j.StorageLeft(
+                attempt=self.number,
+                files=4 + len(abandoned),
+                bytes=total,
+                abandoned=tuple(abandoned.items()),
+                bound_bytes=bound_bytes,
+            )
+        )
+        return self
+
     def acknowledges(self, step: int, level: str = "shared", ranks: Iterable[int] | None = None) -> Story:
         for rank in self.all(ranks):
             self.events.append(j.Acknowledged(attempt=self.number, rank=rank, step=step, level=level))
@@ -227,7 +255,7 @@ class Story:
 
     def audits(
         self,
-        loaded: dict[int, int | str],
+        loaded: Mapping[int, int | str],
         *,
         asked: Sequence[int] | None = None,
         outcome: str = "finished",

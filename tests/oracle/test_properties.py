@@ -33,7 +33,12 @@ def trials(draw: st.DrawFn) -> Story:
     orderly, constant = draw(st.booleans()), draw(st.booleans())
     fresh_start = draw(st.sampled_from(["refused", "allowed"]))
     story = Story(
-        draw(WORLDS), guarantees=draw(st.sampled_from(PROMISES)), sharded=draw(st.booleans()), fresh_start=fresh_start
+        draw(WORLDS),
+        guarantees=draw(st.sampled_from(PROMISES)),
+        sharded=draw(st.booleans()),
+        fresh_start=fresh_start,
+        keeps_rng=draw(st.booleans()),
+        at_end=draw(st.sampled_from(["await", "close", "exit"])),
     )
     for _ in range(draw(st.integers(1, 2))):
         story.attempt(None if constant else draw(WORLDS), variant=draw(st.sampled_from(["", "b"])))
@@ -42,12 +47,32 @@ def trials(draw: st.DrawFn) -> Story:
             _save(draw, story, step)
         if draw(st.booleans()):
             story.fault("cut", at=operation(), label="persist of save 4")
-        story.exits(by=draw(st.sampled_from(["fault", "harness"]))).ends(draw(st.sampled_from(["killed", "hung"])))
+        if draw(st.booleans()):
+            story.finishes(4).ends("finished")
+        else:
+            story.exits(by=draw(st.sampled_from(["fault", "harness"]))).ends(draw(st.sampled_from(["killed", "hung"])))
+        _afterwards(draw, story)
         if draw(st.booleans()):
             story.destroys("local", draw(st.integers(0, 1)), "local-storage-loss")
+        if draw(st.booleans()):
+            story.disturbs("shared:step-000002/state.pt", damages=draw(st.booleans()))
     story.attempt(closing=True)
     _recover(draw, story, orderly)
-    return story.saves(6).finishes().ends("finished")
+    story.saves(6).finishes().ends("finished")
+    _afterwards(draw, story)
+    return story.leaves({"shared:a.tmp": 100}, draw(st.sampled_from([0, 1000])))
+
+
+def _afterwards(draw: st.DrawFn, story: Story) -> None:
+    """What the harness does after an attempt: an audit, with any outcome, and the reference."""
+    if draw(st.booleans()):
+        outcomes: st.SearchStrategy[int | str] = st.sampled_from([2, 4, "no such file"])
+        loaded = {step: draw(outcomes) for step in (2, 4)}
+        story.audits(
+            loaded, outcome=draw(st.sampled_from(["finished", "hung"])), asked=draw(st.sampled_from([(2, 4), (4,)]))
+        )
+    if draw(st.booleans()):
+        story.reference(draw(st.sampled_from([0, 2])), draw(st.sampled_from([4, 6])))
 
 
 def _recover(draw: st.DrawFn, story: Story, orderly: bool) -> None:
@@ -69,6 +94,13 @@ def _save(draw: st.DrawFn, story: Story, step: int) -> None:
     some = st.one_of(st.just(everyone), st.lists(st.sampled_from(everyone), unique=True))
     started, acked = draw(some), draw(some)
     story.starts_save(step, started)
+    if draw(st.booleans()):
+        rank = draw(st.sampled_from(everyone))
+        story.injects("EIO", operation(rank, path=f"shared:step-00000{step}/{rank}.pt"), f"persist of save {step}")
+    if draw(st.booleans()):
+        story.fails_save(step, started).starts_save(step, started)
+    if draw(st.booleans()):
+        story.has_outstanding(step, draw(st.sampled_from([(step,), (2, 4)])))
     story.acknowledges(step, draw(LEVELS), [rank for rank in acked if rank in started])
 
 

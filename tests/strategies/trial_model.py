@@ -103,12 +103,12 @@ class Attempt:
 
     def _release(self, fault: int) -> None:
         self.landed.add(fault)
-        rank = next(rank for rank, (i, _) in self.held.items() if i == fault)
-        point = self.walk.next_point(rank)
-        del self.held[rank]
-        self.walk.dead.discard(rank)
-        if point is not None:
-            self._perform(rank, point)
+        for rank in [rank for rank, (i, _) in self.held.items() if i == fault]:
+            self.walk.dead.discard(rank)
+            point = self.walk.next_point(rank)
+            _, trigger = self.held.pop(rank)
+            if point is not None and trigger.when != "after":
+                self._perform(rank, point)
 
     @property
     def missed(self) -> list[Fault]:

@@ -9,8 +9,10 @@ from typing import Any
 from chaosckpt.engine.gate import syscalls as k
 from chaosckpt.engine.gate.call import CONTINUE, Call, Handler, Reply, Steps, Wait
 from chaosckpt.engine.gate.descriptors import Description
-from chaosckpt.engine.gate.memory import total
+from chaosckpt.engine.gate.listings import NAME_OFFSET, read_entries, without
+from chaosckpt.engine.gate.memory import CHUNK, total
 from chaosckpt.engine.gate.tree import Tree
+from chaosckpt.model.decision import Hide
 
 Family = Generator[Wait, None, Reply]
 
@@ -45,8 +47,28 @@ def _list(tree: Tree, call: Call) -> Steps:
     held = tree.held(call, 0)
     if held is None:
         return CONTINUE
-    yield from tree.perform(tree.operation(call, "list", held.raw, held=held), lambda: 0)
-    return CONTINUE
+    operation = tree.operation(call, "list", held.raw, held=held)
+    decision = yield from tree.decided(operation)
+    if not isinstance(decision, Hide):
+        yield from tree.carry_out(operation, decision, lambda: 0)
+        return CONTINUE
+    shared, names = held.descriptor, {os.fsencode(name) for name in decision.names}
+
+    def filtered() -> int:
+        # The position in the directory is one with the caller's. An empty answer would mean the end, so it is read on.
+        entries = kept = read_entries(call.number, shared, min(call.word(2), CHUNK))
+        while entries:
+            kept, left_out = without(entries, names, NAME_OFFSET[call.number])
+            if left_out:
+                tree.hidden(operation, [os.fsdecode(name) for name in left_out])
+            if kept:
+                break
+            entries = kept = read_entries(call.number, shared, min(call.word(2), CHUNK))
+        if kept:
+            tree.memory.write(call.tid, call.arguments[1], kept)
+        return len(kept)
+
+    return (yield from tree.carry_out(operation, decision, filtered))
 
 
 def _ask(

@@ -82,10 +82,14 @@ class Gate:
         decode: Callable[[str], str] = lambda path: path,
         wait_killable: bool = True,
         low_descriptors: bool = False,
+        hidden: Callable[[Operation, Sequence[str]], None] = lambda operation, names: None,
         guard: Guard | None = None,
         many_ranks: bool = False,
     ) -> None:
-        """`listener`, `base`, `limit` and `wait_killable` are what `install` returned; the gate owns the listener."""
+        """`listener`, `base`, `limit` and `wait_killable` are what `install` returned; the gate owns the listener.
+
+        `hidden` is told which entries a Hide has really left out of a listing.
+        """
         self.holds: list[Held] = []
         self._waiting: list[_Started] = []
         self._listener = listener
@@ -96,7 +100,8 @@ class Gate:
         self._epoll.register(listener, select.EPOLLIN)
         self._tree = Tree(
             base=base, limit=limit, rank=rank, roots=roots, decide=decide, observe=observe, keep_data=keep_data,
-            decode=decode, low_descriptors=low_descriptors, born=self._born, guard=guard, many_ranks=many_ranks,
+            decode=decode, low_descriptors=low_descriptors, born=self._born, hidden=hidden, guard=guard,
+            many_ranks=many_ranks,
         )  # fmt: skip
         self._answers = Answers(listener, self._tree, wait_killable=wait_killable)
         self.untraced = self._tree.untraced

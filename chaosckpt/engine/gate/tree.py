@@ -37,11 +37,13 @@ class Tree:
         decode: Callable[[str], str],
         low_descriptors: bool,
         born: Callable[[Process], None],
+        hidden: Callable[[Operation, Sequence[str]], None],
         guard: Guard | None = None,
         many_ranks: bool = False,
     ) -> None:
         self.decide = decide
         self.observe = observe
+        self.hidden = hidden
         self.keep_data = keep_data
         self.low_descriptors = low_descriptors
         self.memory = Memory()
@@ -145,6 +147,12 @@ class Tree:
     ) -> Generator[Wait, None, int]:
         """Decide, perform and observe. Returns the call's result; raises its OSError, injected or real."""
         decision = yield from self.decided(operation)
+        return (yield from self.carry_out(operation, decision, action, discard))
+
+    def carry_out(
+        self, operation: Operation, decision: Decision, action: Callable[[], int], discard: int | None = None
+    ) -> Generator[Wait, None, int]:
+        """Perform and observe what was decided."""
         after = isinstance(decision, Hold) and decision.when == "after"
         if isinstance(decision, Hold) and not after:
             yield Pause(operation, "before")

@@ -35,7 +35,7 @@ def test_failure_to_recover_is_a_violation_of_its_own_kind() -> None:
     assert verdict.primary is not None
     assert (verdict.primary.invariant, verdict.primary.error_type) == ("newest-complete", "EOFError")
     assert verdict.primary.rank == 1
-    assert not verdict.others
+    assert [violation.invariant for violation in verdict.others] == ["never-bare"]
 
 
 def test_process_that_just_ends_in_recovery_is_a_violation() -> None:

@@ -1,0 +1,44 @@
+"""Modification times are perturbed between two attempts: a copy to another file system, a restored backup, clocks of
+several servers.
+
+What it destroys: nothing; no content changes. What takes the newest checkpoint to be the one with the latest time is misled.
+Survived by: everything must; no guarantee is needed.
+How it heals: new files have true times.
+Evidence: the number of files and directories whose times were set in the reverse of their order.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hypothesis import strategies as st
+
+from chaosckpt.faults.damage import evidence, on_node
+from chaosckpt.faults.scene import Scene
+from chaosckpt.model.disturbance import ReverseTimes
+from chaosckpt.model.fault import Fault, JobControl
+
+
+class Mtimes(Fault, frozen=True, tag="mtimes"):
+    """Reverse the order of all modification times on a tier (of one node, when node-local), before the attempt starts."""
+
+    between: ClassVar[bool] = True
+    weight: ClassVar[float] = 0.5
+
+    tier: str = "shared"
+    node: int | None = None
+
+    def prepare(self, job: JobControl) -> str | None:
+        return evidence(job.disturb(self.tier, self.node, ReverseTimes()))
+
+    def describe(self) -> str:
+        return f"modification times on {self.tier} storage{on_node(self.node)} reversed at the restart"
+
+    @classmethod
+    def strategy(cls, scene: Scene) -> st.SearchStrategy[Mtimes] | None:
+        if not scene.attempt or scene.resumes_from is None:
+            return None
+        places: list[tuple[str, int | None]] = [("shared", None)] if scene.touches("shared") else []
+        if scene.touches("local"):
+            places += [("local", node) for node in range(len(scene.topology.ranks))]
+        return st.sampled_from(places).map(lambda place: cls(*place)) if places else None

@@ -1,0 +1,127 @@
+"""A file or directory can't be seen yet by one rank: a cached directory, a lookup that was answered "not there" a moment
+ago, an object store that lists late.
+
+What it destroys: nothing; every other rank sees it.
+Survived by: everything must; no guarantee is needed. The recovery that it strikes may fail, or choose an older
+checkpoint (every rank the same), since the newest one is not there for all.
+How it heals: by itself, after so many lookups, or at the next attempt.
+Evidence: the gate answered a lookup with ENOENT, or left an entry out of a listing that had it.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar
+
+import msgspec
+from hypothesis import strategies as st
+
+from chaosckpt.faults.runmap import CHANGING
+from chaosckpt.faults.scene import Scene
+from chaosckpt.model.decision import Decision, Errno, Hide
+from chaosckpt.model.fault import Ends, Memory, PointFault, Trigger
+from chaosckpt.model.operation import Address, Operation
+
+LOOKUPS = frozenset({"open_read", "stat", "access", "readlink"})
+_COUNT = "lookups"
+
+
+class NotVisible(PointFault, frozen=True, tag="not-visible"):
+    """From the trigger on, hide `path` and what is below it from the trigger's rank, `lookups` times (0: to the attempt's end)."""
+
+    ends: ClassVar[Ends] = "perhaps"
+    blurs: ClassVar[bool] = True
+
+    path: str
+    lookups: int = 0
+
+    def __post_init__(self) -> None:
+        if self.lookups < 0:
+            raise ValueError(f"lookups = {self.lookups} must not be negative")
+        if not concerns(self.at.address, self.path):
+            raise ValueError(f"{self.at.address} doesn't look for {self.path}")
+
+    def decide(self, operation: Operation, memory: Memory) -> Decision:
+        address = operation.address
+        if address.rank != self.at.address.rank or not (memory.struck or address == self.at.address):
+            return None
+        if not concerns(address, self.path) or 0 < self.lookups <= memory.counters.get(_COUNT, 0):
+            return None
+        memory.struck = True
+        memory.counters[_COUNT] = memory.counters.get(_COUNT, 0) + 1
+        return Hide((self.path.rpartition(":")[2].rpartition("/")[2],)) if address.op == "list" else Errno(errno.ENOENT)
+
+    def accepts(self, op: str) -> bool:
+        return op in LOOKUPS or op == "list"
+
+    def moved(self, at: Sequence[Trigger]) -> NotVisible:
+        """To another lookup of the same path, else to what that one looks for."""
+        path = self.path if concerns(at[0].address, self.path) else at[0].address.path
+        return msgspec.structs.replace(self, at=at[0], path=path) if concerns(at[0].address, path) else self
+
+    def simpler(self) -> Iterable[NotVisible]:
+        if self.lookups:
+            yield msgspec.structs.replace(self, lookups=0)
+
+    def describe(self) -> str:
+        how_long = f"for {self.lookups} lookups" if self.lookups else "to the attempt's end"
+        return f"{self.path} not visible to rank {self.at.address.rank} {how_long}, first to {self.at.address}"
+
+    @classmethod
+    def strategy(cls, scene: Scene) -> st.SearchStrategy[NotVisible] | None:
+        looks = list(_first_looks(scene))
+        if not looks:
+            return None
+        return st.sampled_from(looks).flatmap(
+            lambda look: st.sampled_from((0, 0, 1, 3)).map(lambda lookups: cls(Trigger(look[0]), look[1], lookups))
+        )
+
+
+def concerns(address: Address, path: str) -> bool:
+    """Whether an operation looks for this path or below it, or lists the directory in which it stands."""
+    if address.op == "list":
+        return address.path == parent(path)
+    return address.op in LOOKUPS and (address.path == path or address.path.startswith(path + "/"))
+
+
+def parent(path: str) -> str:
+    """The directory above, `tier:.` for what stands in the root."""
+    tier, _, relative = path.partition(":")
+    return f"{tier}:{relative.rpartition('/')[0] or '.'}"
+
+
+def _first_looks(scene: Scene) -> Iterator[tuple[Address, str]]:
+    """For each rank and each path that the run reads (or a directory on the way there): the rank's first look for it.
+
+    A rank sees what it has made itself, under whatever name; random names can't be foretold.
+    """
+    read = {p.address.path for p in scene.map.points if p.address.op == "open_read" and "*" not in p.address.path}
+    paths = sorted({path for one in read for path in _and_above(one)})
+    allowed = set(scene.candidates)
+    for rank in range(scene.topology.world_size):
+        made: list[str] = []
+        left = dict.fromkeys(paths)
+        for i in scene.map.of_rank(rank):
+            address = scene.map.points[i].address
+            if address.op in CHANGING or address.op == "mkdir":
+                made.append(parent(address.path) if address.op in ("rename", "link") else address.path)
+            for path in [path for path in left if concerns(address, path)]:
+                del left[path]
+                if i in allowed and not any(_related(path, own) for own in made):
+                    yield address, path
+
+
+def _and_above(path: str) -> Iterator[str]:
+    while not path.endswith(":."):
+        yield path
+        path = parent(path)
+
+
+def _related(path: str, made: str) -> bool:
+    return (
+        path == made
+        or path.startswith(made.removesuffix(".") + "/")
+        or made.startswith(path + "/")
+        or (made.endswith(":.") and path.startswith(made[:-1]))
+    )

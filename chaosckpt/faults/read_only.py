@@ -1,0 +1,66 @@
+"""A storage tier becomes read-only: a file system that found an error and protects itself, a quota of a project that ran
+out for good, an export that was changed.
+
+What it destroys: nothing that was written before.
+Survived by: everything must; no guarantee is needed. The target may let the save fail, clearly, but may not acknowledge it.
+How it heals: at the next attempt.
+Evidence: the trigger was held, all ranks were at rest, and every node was told before any went on; what would have
+written since then has failed with EROFS, that operation first of all.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import ClassVar
+
+from hypothesis import strategies as st
+
+from chaosckpt.faults.scene import Scene
+from chaosckpt.model.census import Point
+from chaosckpt.model.decision import Decision, Errno
+from chaosckpt.model.fault import Ends, JobControl, Memory, PointFault, Trigger
+from chaosckpt.model.operation import WRITING, Operation
+
+REFUSED = WRITING - {"close", "sync"}
+"""What a read-only file system refuses; descriptors that were open for writing write no more, either."""
+
+
+class ReadOnly(PointFault, frozen=True, tag="read-only"):
+    """From the trigger to the attempt's end, whatever would write to the trigger's tier fails with EROFS, on every node."""
+
+    ends: ClassVar[Ends] = "perhaps"
+    weight: ClassVar[float] = 0.7
+
+    def holds(self) -> tuple[Trigger, ...]:
+        return (self.at,)
+
+    def land(self, job: JobControl) -> None:
+        job.await_rest()
+        job.activate()
+        job.resume()
+
+    def decide(self, operation: Operation, memory: Memory) -> Decision:
+        address = operation.address
+        if not memory.struck or address.op not in REFUSED or not address.path.startswith(self.tier + ":"):
+            return None
+        return Errno(errno.EROFS)
+
+    @property
+    def tier(self) -> str:
+        return self.at.address.path.partition(":")[0]
+
+    def accepts(self, op: str) -> bool:
+        return op in REFUSED
+
+    def describe(self) -> str:
+        return f"{self.tier} storage read-only from {self.at.address} on"
+
+    @classmethod
+    def strategy(cls, scene: Scene) -> st.SearchStrategy[ReadOnly] | None:
+        if not scene.can_strike(_writes):
+            return None
+        return scene.points(_writes).map(lambda i: cls(Trigger(scene.map.points[i].address)))
+
+
+def _writes(point: Point) -> bool:
+    return point.address.op in REFUSED

@@ -1,0 +1,62 @@
+"""A storage tier does not answer for a while: an NFS server that reboots under a hard mount ("not responding, still
+trying"), a Lustre target that fails over.
+
+What it destroys: nothing. Every operation on the tier waits, on every node, while the rest of the job goes as far as it
+can; then all of them are performed. It brings together what else never meets: every rank with an operation under way.
+Survived by: everything must; no guarantee is needed.
+How it heals: by itself.
+Evidence: the trigger was held, all ranks were at rest, every node was told, and all came to rest again before they went on.
+
+No clock is in it: the tier is away until nobody can do anything without it.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hypothesis import strategies as st
+
+from chaosckpt.faults.scene import Scene
+from chaosckpt.model.census import Point
+from chaosckpt.model.decision import Decision, Hold
+from chaosckpt.model.fault import JobControl, Memory, PointFault, Trigger
+from chaosckpt.model.operation import MARK, STEP, Operation
+
+
+class Unavailable(PointFault, frozen=True, tag="unavailable"):
+    """From the trigger on, every operation on its tier waits until nobody can go on without it; then all go on."""
+
+    weight: ClassVar[float] = 0.7
+
+    def holds(self) -> tuple[Trigger, ...]:
+        return (self.at,)
+
+    def land(self, job: JobControl) -> None:
+        job.await_rest()
+        job.activate()
+        job.await_rest()
+        job.activate(False)
+        job.resume()
+
+    def decide(self, operation: Operation, memory: Memory) -> Decision:
+        return Hold() if memory.struck and operation.address.path.startswith(self.tier + ":") else None
+
+    @property
+    def tier(self) -> str:
+        return self.at.address.path.partition(":")[0]
+
+    def accepts(self, op: str) -> bool:
+        return op not in (MARK, STEP)
+
+    def describe(self) -> str:
+        return f"{self.tier} storage does not answer for a while from {self.at.address} on"
+
+    @classmethod
+    def strategy(cls, scene: Scene) -> st.SearchStrategy[Unavailable] | None:
+        if not scene.can_strike(_on_storage):
+            return None
+        return scene.points(_on_storage).map(lambda i: cls(Trigger(scene.map.points[i].address)))
+
+
+def _on_storage(point: Point) -> bool:
+    return point.address.op not in (MARK, STEP)

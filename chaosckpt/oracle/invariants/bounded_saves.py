@@ -1,0 +1,137 @@
+"""bounded-saves: saves under way stay within the bound, the last one is finished before an orderly end, and an error in
+a save surfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chaosckpt.model.journal import Finished, Outstanding, Raised, SaveFailed
+from chaosckpt.model.verdict import Violation
+from chaosckpt.oracle.audits import loads
+from chaosckpt.oracle.injected import Injected, injected, save_of
+from chaosckpt.oracle.invariant import Invariant, NotJudged
+from chaosckpt.oracle.saves import Save, saves
+from chaosckpt.oracle.view import AttemptView, TrialView
+from chaosckpt.oracle.words import aftermath, ranks, struck_path
+
+WAITING = ("await", "close")
+"""What a script does before an orderly end that obliges the target to finish its saves, or to say what went wrong."""
+
+
+def _judge(view: TrialView) -> list[Violation] | NotJudged:
+    found: list[Violation] = []
+    subjects = 0
+    for attempt in view.attempts:
+        subjects += bool(attempt.all(Outstanding))
+        found += _backlog(view, attempt)
+        if attempt.finished and view.start.at_end in WAITING:
+            subjects += any(save.attempt == attempt.number for save in saves(view))
+            found += _ends(view, attempt)
+    return (
+        found if subjects else NotJudged("no save was left under way, and no attempt that saved came to an orderly end")
+    )
+
+
+def _backlog(view: TrialView, attempt: AttemptView) -> Iterator[Violation]:
+    """More saves under way than the target says it lets be."""
+    bound = view.start.outstanding
+    over = min(
+        (at for at in attempt.all(Outstanding) if len(at.event.saves) > bound),
+        key=lambda at: (at.event.step, at.event.rank),
+        default=None,
+    )
+    if over is None:
+        return
+    rank, step = over.event.rank, over.event.step
+    steps = ", ".join(map(str, over.event.saves))
+    words = (
+        f"after save of step {step} had returned, rank {rank} had {len(over.event.saves)} saves under way (steps "
+        f"{steps}), more than the {bound} that the target lets be under way"
+    )
+    seen = f"{len(over.event.saves)} saves under way: steps {steps}"
+    yield _violation(
+        view, attempt, words, f"{bound} or fewer saves under way", seen, "backlog", (rank, step, over.index)
+    )
+
+
+def _ends(view: TrialView, attempt: AttemptView) -> Iterator[Violation]:
+    """Saves that an orderly end left neither finished nor failed."""
+    told: set[int] = set()
+    end = max((at.index for at in attempt.all(Finished)), default=attempt.start.index)
+    for error in injected(attempt):
+        if error.labelled and error.step not in told and _swallowed(view, attempt, error):
+            told.add(error.step)
+            rank = error.at.event.rank
+            words = (
+                f"{error}, in the save of step {error.step}; that save was never acknowledged and no rank raised "
+                "anything, yet every rank finished with exit code 0"
+            )
+            seen = "neither an acknowledgement nor an error"
+            right = f"the save of step {error.step} acknowledged, or an error"
+            yield _violation(view, attempt, words, right, seen, "swallowed-error", (rank, error.step, end))
+    for save in saves(view):
+        if save.attempt == attempt.number and save.step not in told and _unfinished(view, attempt, save):
+            silent = [rank for rank in save.started if not save.acknowledged.get(rank)]
+            manner = "awaited its saves" if view.start.at_end == "await" else "closed the target"
+            left = "never acknowledged" if view.start.at_end == "await" else "not there when it was loaded afterwards"
+            words = (
+                f"every rank {manner} and finished with exit code 0, but the save of step {save.step} was {left} "
+                f"(no acknowledgement on {ranks(silent)}), and nothing was raised"
+            )
+            right = f"the save of step {save.step} finished before the end, or an error"
+            yield _violation(view, attempt, words, right, left, "unfinished-save", (min(silent), save.step, end))
+
+
+def _surfaced(attempt: AttemptView) -> bool:
+    return bool(attempt.all(Raised) or attempt.all(SaveFailed))
+
+
+def _swallowed(view: TrialView, attempt: AttemptView, error: Injected) -> bool:
+    save = save_of(view, attempt.number, error.step)
+    if save is None or save.status == "acknowledged" or _surfaced(attempt):
+        return False
+    # Without awaiting there is no acknowledgement to be had: only storage tells whether the error was overcome.
+    return view.start.at_end == "await" or loads(view, attempt, error.step) is False
+
+
+def _unfinished(view: TrialView, attempt: AttemptView, save: Save) -> bool:
+    if save.status == "acknowledged" or not save.started_by_all or _surfaced(attempt):
+        return False
+    # Only the newest save has to be there at the end: older ones may have been retired.
+    newest = not any(other.attempt == save.attempt and other.step > save.step for other in saves(view))
+    return view.start.at_end == "await" or (newest and loads(view, attempt, save.step) is False)
+
+
+def _violation(
+    view: TrialView,
+    attempt: AttemptView,
+    words: str,
+    expected: str,
+    seen: str,
+    slug: str,
+    where: tuple[int, int, int],
+) -> Violation:
+    rank, step, index = where
+    number = attempt.number
+    return Violation(
+        invariant=bounded_saves.name,
+        sentence=f"In attempt {number} {words}.{aftermath(view, index, number)}",
+        attempt=number,
+        rank=rank,
+        step=step,
+        path=struck_path(view, index, number),
+        expected=expected,
+        seen=seen,
+        error_type=slug,
+        evidence=(index,),
+    )
+
+
+bounded_saves = Invariant(
+    name="bounded-saves",
+    holds=(
+        "no more saves are under way than the target says, the last one is finished before an orderly end, and an error "
+        "in a save is raised"
+    ),
+    judge=_judge,
+)

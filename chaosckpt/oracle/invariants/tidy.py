@@ -1,0 +1,58 @@
+"""tidy: what crashes leave on storage for good stays within the bound that the target declares."""
+
+from __future__ import annotations
+
+from chaosckpt.model.journal import StorageDisturbed, StorageLeft
+from chaosckpt.model.verdict import Violation
+from chaosckpt.oracle.invariant import Invariant, NotJudged
+from chaosckpt.oracle.view import TrialView
+from chaosckpt.oracle.words import aftermath, struck_path
+
+NAMED = 3
+"""Files that the sentence names."""
+
+
+def _judge(view: TrialView) -> list[Violation] | NotJudged:
+    left = next(iter(view.all(StorageLeft)), None)
+    if left is None:
+        return NotJudged("the journal doesn't tell what was left on storage")
+    if view.closing is None or not view.closing.finished:
+        return NotJudged("the closing attempt didn't come to its end, so that nothing could be tidied up in it")
+    touched = {at.event.path for at in view.all(StorageDisturbed)}
+    files = sorted(
+        (item for item in left.event.abandoned if not _within(item[0], touched)), key=lambda item: (-item[1], item[0])
+    )
+    spare, bound = sum(size for _, size in files), left.event.bound_bytes
+    if spare <= bound:
+        return []
+    largest = ", ".join(f"{path} ({size} bytes)" for path, size in files[:NAMED])
+    more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
+    seen = f"{spare} bytes in {len(files)} abandoned files"
+    return [
+        Violation(
+            invariant=tidy.name,
+            sentence=(
+                f"When the trial was over, {spare} bytes lay in {len(files)} files that no run without faults leaves, "
+                f"more than the {bound} that the target declares: {largest}{more}."
+                f"{aftermath(view, left.index, view.closing.number)}"
+            ),
+            attempt=view.closing.number,
+            path=struck_path(view, left.index, view.closing.number),
+            expected=f"{bound} bytes or fewer",
+            seen=seen,
+            error_type="abandoned-files",
+            evidence=(left.index,),
+        )
+    ]
+
+
+def _within(path: str, touched: set[str]) -> bool:
+    """True for a path that a fault planted or changed, or that lies in such a directory."""
+    return any(path == other or path.startswith(other.rstrip("/") + "/") for other in touched if other)
+
+
+tidy = Invariant(
+    name="tidy",
+    holds="the bytes that crashes leave for good stay within the bound that the target declares",
+    judge=_judge,
+)
