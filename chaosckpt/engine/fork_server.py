@@ -147,7 +147,7 @@ def main() -> int:
     gc.collect()
     gc.freeze()
     channel.send(answer)
-    if isinstance(answer, Ready) and settings.launch == "fork":
+    if isinstance(answer, Ready) and settings.launch == "fork" and (settings.script is None or settings.script.warm):
         die_with_parent(None)  # from here on the end of the channel tells, and leaves time to take the ranks along
         try:
             serve(channel, _become_rank if settings.script is None else _become_script)

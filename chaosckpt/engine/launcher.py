@@ -55,7 +55,8 @@ class Launcher:
         self.channel: Channel | None = channel
         self.dead = False
         self._exits: list[tuple[int, int]] = []
-        if settings.launch == "exec" or answer.threads != 1:
+        cold = settings.launch == "exec" or (settings.script is not None and not settings.script.warm)
+        if cold or answer.threads != 1:
             # A parent with threads can't be forked safely: its ranks start cold, which is slow but right.
             channel.close()
             self._process.kill()  # its work is done, and a thread of the target's might keep it alive

@@ -38,6 +38,8 @@ class ScriptSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Directories outside the tiers where it may change files; None: anywhere."""
     network: bool = False
     """Whether it may connect to other machines."""
+    checkpoints: str = ""
+    """A regular expression for `tier:path` of what belongs to a checkpoint, with the group `step`."""
 
 
 class ScriptOrder(msgspec.Struct, frozen=True, kw_only=True):

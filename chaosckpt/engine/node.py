@@ -346,6 +346,14 @@ class Node:
         self.frozen = False
 
 
+def _kind(settings: NodeSettings) -> type[Node]:
+    if settings.script is None:
+        return Node
+    from chaosckpt.engine.script_node import ScriptNode
+
+    return ScriptNode
+
+
 def main() -> None:
     """Start, say whether that worked, and serve."""
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
@@ -359,7 +367,7 @@ def main() -> None:
     settings = msgspec.msgpack.decode(channel.receive(), type=NodeSettings)
     sys.path[:0] = [entry for entry in settings.import_path if entry not in sys.path]
     try:
-        node = Node(channel, settings)
+        node = _kind(settings)(channel, settings)
     except (ChaosckptError, OSError) as error:
         code = error.exit_code if isinstance(error, ChaosckptError) else HarnessError.exit_code
         with contextlib.suppress(OSError):  # the runner may be gone

@@ -9,7 +9,7 @@ import socket
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -91,6 +91,7 @@ class RankProcess:
             decode=lambda path: decode_path(path, nonces),
             wait_killable=wait_killable,
             hidden=self._hidden,
+            **self.gate_options(),
         )
         if not self._answer(b"g"):
             return False
@@ -98,6 +99,10 @@ class RankProcess:
         if self._untold is not None:
             self.tell(self._untold)
         return True
+
+    def gate_options(self) -> dict[str, Any]:
+        """What a gate is told beside what every gate is told."""
+        return {}
 
     def readable(self) -> list[Report] | None:
         """The reports that arrived; None at the end of the channel. Each must be acknowledged by `go_on`."""
@@ -199,11 +204,15 @@ class RankProcess:
 
     def _observe(self, operation: Operation) -> None:
         if operation.part == 0:  # a large write kept with its data comes in parts
-            self.operations += 1
-            self.latest.append(operation.address)
+            self.count(operation)
         if self._record != "nothing":
             phase = self.phase
             self.records.append(Labelled(operation, next(self._order), phase.name, phase.step, phase.stage))
+
+    def count(self, operation: Operation) -> None:
+        """One more operation."""
+        self.operations += 1
+        self.latest.append(operation.address)
 
     def tree(self) -> list[int]:
         """This process and its descendants."""

@@ -1,3 +1,117 @@
 """A command's process tree as its node sees it: the ranks in it, what they are doing, and its end."""
 
 from __future__ import annotations
+
+import os
+import re
+import signal
+from collections import Counter
+from typing import Any
+
+from chaosckpt.engine.gate.guard import Guard
+from chaosckpt.engine.lineage import kill_trees
+from chaosckpt.engine.messages import ScriptModules, ScriptSettings
+from chaosckpt.engine.rank_process import Cause, RankProcess
+from chaosckpt.engine.rest import descendants
+from chaosckpt.model.operation import WRITING, Operation
+
+LOG_BYTES = 4 << 20
+"""Of what a command printed, so much is kept: the end."""
+
+
+class ScriptPhase:
+    """What the command is doing now, by its operations: it recovers until it first writes to a checkpoint, and then saves."""
+
+    def __init__(self, checkpoints: re.Pattern[str] | None) -> None:
+        self.name = "recover"
+        self.step: int | None = None
+        self.stage = "discover"
+        self._checkpoints = checkpoints
+
+    def report(self, report: object) -> None:
+        """A command reports nothing that it does."""
+
+    def see(self, operation: Operation) -> None:
+        """Take note of an operation, before its label is asked."""
+        step = self._step(operation.destination) or self._step(operation.address.path)
+        if operation.address.op in WRITING and step is not None:
+            removes = operation.address.op in ("unlink", "rmdir") and self.step is not None and step < self.step
+            self.name, self.stage = "save", "retire" if removes else "persist"
+            self.step = self.step if removes else step
+        elif self.name == "recover" and operation.address.op == "read":
+            self.stage = "load"
+
+    def _step(self, path: str | None) -> int | None:
+        found = self._checkpoints.search(path) if self._checkpoints is not None and path is not None else None
+        return None if found is None else int(found.group("step"))
+
+    @property
+    def label(self) -> str:
+        """In words, as in "persist of save 4"."""
+        return f"{self.stage} of the recovery" if self.name == "recover" else f"{self.stage} of save {self.step}"
+
+
+class ScriptProcess(RankProcess):
+    """The tree of one command. `counts` are the operations of each rank in it."""
+
+    def __init__(self, *arguments: Any, settings: ScriptSettings, ranks: int) -> None:
+        super().__init__(*arguments)
+        pattern = re.compile(settings.checkpoints) if settings.checkpoints else None
+        self.phase = ScriptPhase(pattern)  # type: ignore[assignment]
+        self.ranks = ranks
+        self.counts: Counter[int] = Counter()
+        self.modules: tuple[str, ...] = ()
+        self.guard = Guard(settings.writable or (), files=settings.writable is not None, network=not settings.network)
+
+    def gate_options(self) -> dict[str, Any]:
+        """A command's tree may hold several ranks, a shell with redirections, and anything else."""
+        return {"low_descriptors": True, "many_ranks": self.ranks > 1, "guard": self.guard}
+
+    def count(self, operation: Operation) -> None:
+        super().count(operation)
+        self.counts[operation.address.rank] += 1
+
+    def readable(self) -> list[Any] | None:
+        """A command only tells what it had imported, if it was asked."""
+        reports = super().readable()
+        for report in reports or ():
+            if isinstance(report, ScriptModules):
+                self.modules = report.modules
+        return None if reports is None else []
+
+    def tree(self) -> list[int]:
+        """All its processes; once there are ranks, without what only watches over them, which never rests."""
+        if self.status is not None:
+            return []
+        heads = self._heads()
+        if not heads:
+            return descendants(self.pid)
+        return [pid for head in heads.values() for pid in descendants(head)]
+
+    def _heads(self) -> dict[int, int]:
+        """The process of each rank that lives in this tree, where ranks are told apart."""
+        return self.gate.ranks() if self.gate is not None and self.ranks > 1 else {}
+
+    def kill_rank(self, rank: int, by: Cause) -> None:
+        """SIGKILL one rank with all that it started; the only one, where ranks aren't told apart, is the command."""
+        head = self._heads().get(rank)
+        if head is not None:
+            kill_trees([head])
+        elif self.ranks == 1 or rank == 0:
+            self.kill(by)
+
+    def terminate(self) -> None:
+        """SIGTERM to the command, as a scheduler sends it."""
+        if self.status is None:
+            self.by = "fault"
+            os.kill(self.pid, signal.SIGTERM)
+
+    def output(self) -> str:
+        """The end of what it printed."""
+        try:
+            with open(self.log, "rb") as stream:
+                stream.seek(0, os.SEEK_END)
+                stream.seek(max(0, stream.tell() - LOG_BYTES))
+                return stream.read().decode(errors="replace")
+        except OSError:
+            return ""

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.settings import WorkloadSettings
 from chaosckpt.model.topology import Topology
@@ -87,7 +88,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     name: str
     description: str = ""
-    target: TargetSettings
+    target: TargetSettings = TargetSettings(use="")
+    command: CommandSettings | None = None
+    """An unmodified command in place of a target."""
     workload: WorkloadSettings = WorkloadSettings()
     topology: TopologySettings = TopologySettings()
     storage: StorageSettings = StorageSettings()

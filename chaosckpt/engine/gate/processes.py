@@ -71,6 +71,13 @@ class Processes:
         """The rank that this process is, or belongs to; None where no environment names one."""
         return process.rank if self._many_ranks else None
 
+    def heads(self) -> dict[int, int]:
+        """The process of each rank, by rank."""
+        living = list(self.alive.values())
+        return {
+            process.rank: process.pid for process in living if process.rank is not None and self._heads_a_rank(process)
+        }
+
     def executed(self, process: Process) -> None:
         """The process runs another program now, with an environment of its own."""
         if self._many_ranks:

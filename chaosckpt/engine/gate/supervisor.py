@@ -144,6 +144,10 @@ class Gate:
         """Threads that go no further: those of held calls, and those that wait for a pipe as they would without us."""
         return {held.tid for held in self.holds} | {started.call.tid for started in self._waiting}
 
+    def ranks(self) -> dict[int, int]:
+        """The process of each rank alive in this tree, where ranks are told apart by their environment."""
+        return self._tree.processes.heads()
+
     def close(self) -> None:
         """Free every descriptor. Calls still held fail with ENOSYS if their threads live."""
         if self._epoll.closed:

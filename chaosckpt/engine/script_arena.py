@@ -1,0 +1,105 @@
+"""The arena of a command: one node, a directory `{out}` for what it writes, and a temporary directory of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import msgspec
+
+from chaosckpt.engine.arena import Arena
+from chaosckpt.engine.local import LocalNode
+from chaosckpt.engine.messages import NodeSettings, ScriptSettings
+from chaosckpt.engine.script_life import script_of
+from chaosckpt.model.command import CommandSettings
+from chaosckpt.model.scenario import Scenario
+
+
+class ScriptArena(Arena):
+    """Where one command is run again and again; its tiers are `out` and `tmp`."""
+
+    def tiers(self, node: int) -> dict[str, str]:
+        """The directory of each storage tier."""
+        return {"out": str(self.directory / "out"), "tmp": str(self.directory / "tmp")}
+
+    @property
+    def out(self) -> Path:
+        """What `{out}` stands for."""
+        return self.directory / "out"
+
+    def reset(self) -> None:
+        """Empty both tiers."""
+        self.nodes[0].call("reset", sorted(self.tiers(0).values()))
+
+
+def script_arena(scenario: Scenario, directory: Path, modules: tuple[str, ...] = ()) -> ScriptArena:
+    """An arena for a scenario's command. `directory` is marked, and removed at the end."""
+    command = scenario.command
+    assert command is not None
+    for name in ("logs", "out", "tmp"):
+        (directory / name).mkdir()
+    settings = NodeSettings(
+        target="",
+        options={},
+        workload=scenario.workload,
+        modules=modules,
+        directory=str(directory / "logs"),
+        script=_script_settings(command, directory),
+    )
+    return ScriptArena([LocalNode(settings)], directory, directory)
+
+
+def _script_settings(command: CommandSettings, directory: Path) -> ScriptSettings:
+    writable = (str(directory / "logs"), *_caches())
+    return ScriptSettings(
+        environment=environment(directory),
+        directory=os.path.abspath(command.directory),
+        warm=not command.cold and is_plain(command.argv),
+        tracked={f"track{number}": os.path.abspath(path) for number, path in enumerate(command.track)},
+        writable=None if command.allow else writable,
+        network=command.allow_network,
+        checkpoints=step_pattern(command.checkpoints) if command.checkpoints else "",
+    )
+
+
+def environment(directory: Path) -> dict[str, str]:
+    """The user's own environment, with a temporary directory of the harness's, one thread unless told otherwise, and no CUDA."""
+    found = dict(os.environ)
+    found["TMPDIR"] = str(directory / "tmp")
+    for name, value in (("OMP_NUM_THREADS", "1"), ("PYTHONUNBUFFERED", "1"), ("TOKENIZERS_PARALLELISM", "false")):
+        found.setdefault(name, value)
+    found["PYTHONDONTWRITEBYTECODE"] = "1"
+    return found
+
+
+def is_plain(argv: tuple[str, ...]) -> bool:
+    """Whether this is `python SCRIPT` with the interpreter that the harness itself runs in."""
+    program = shutil.which(argv[0])
+    if program is None or script_of(argv) is None:
+        return False
+    return Path(program).parent == Path(sys.executable).parent and Path(program).name.startswith("python")
+
+
+def step_pattern(checkpoints: str) -> str:
+    """A regular expression for `tier:path` of the glob's entries and what lies below them; its group `step` is the number.
+
+    Temporary names beside an entry, such as its name with a suffix, count as the entry's own.
+    """
+    import re
+
+    head, star, tail = checkpoints.partition("*")
+    text = re.escape(head).replace(re.escape("{out}"), "out:").replace("out:/", "out:")
+    return text + (r"(?P<step>\d+)" if star else r"(?P<step>)") + re.escape(tail)
+
+
+def _caches() -> tuple[str, ...]:
+    """Where programs keep what they can make again."""
+    home = os.path.expanduser("~")
+    return (os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"),)
+
+
+def with_modules(settings: NodeSettings, modules: tuple[str, ...]) -> NodeSettings:
+    """The same node, warmed with these modules."""
+    return msgspec.structs.replace(settings, modules=modules)

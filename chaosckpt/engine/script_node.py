@@ -1,0 +1,129 @@
+"""A node that runs an unmodified command instead of ranks with a target."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import selectors
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from chaosckpt.engine.armed import ArmedFaults
+from chaosckpt.engine.channel import Channel, pair
+from chaosckpt.engine.messages import AttemptOrder, Exited, ScriptOrder
+from chaosckpt.engine.node import Node
+from chaosckpt.engine.rank_process import Cause, decode_path
+from chaosckpt.engine.script_process import ScriptProcess
+from chaosckpt.model.operation import Address
+from chaosckpt.model.schedule import decode_faults
+from chaosckpt.plugins import fault_kinds
+
+
+class ScriptNode(Node):
+    """One process tree an attempt, however many ranks there are in it."""
+
+    process: ScriptProcess | None = None
+
+    def do_start(self, arguments: Any) -> None:
+        """Launch the command."""
+        self._end_attempt()
+        script = self.settings.script
+        assert script is not None
+        order = msgspec.convert(arguments, AttemptOrder)
+        self.armed = ArmedFaults(decode_faults(order.faults, fault_kinds().values()), order.step_rank)
+        ours, theirs = pair()
+        log = Path(self.settings.directory) / f"attempt-{order.attempt}.log"
+        with open(log, "wb") as stream, theirs:
+            pid = self.launcher.launch(theirs.fileno(), stream.fileno())
+        channel = Channel(ours)
+        place = msgspec.structs.replace(order.places[0], tiers={**order.places[0].tiers, **script.tracked})
+        self.process = ScriptProcess(
+            place, pid, channel, log, self.armed, order.record, self.push, self.order, True,
+            settings=script, ranks=order.world_size,
+        )  # fmt: skip
+        self.ranks[0] = self.by_pid[pid] = self.process
+        channel.send(
+            ScriptOrder(
+                argv=order.argv,
+                environment=script.environment,
+                directory=script.directory,
+                network=not script.network,
+                report_modules=order.report_modules,
+            )
+        )
+        self.selector.register(channel, selectors.EVENT_READ, self._gate_opener(self.process))
+        if self.launcher.channel is not None:
+            self._serve_fork_server()
+
+    def do_kill(self, arguments: Any) -> None:
+        """SIGKILL some ranks, or the whole tree (None)."""
+        ranks, by = msgspec.convert(arguments, tuple[list[int] | None, Cause])
+        if self.process is None:
+            return
+        if ranks is None or set(ranks) >= set(range(self.process.ranks)):
+            self.process.kill(by)
+        else:
+            for rank in ranks:
+                self.process.kill_rank(rank, by)
+
+    def do_terminate(self, arguments: Any) -> None:
+        """SIGTERM to the command."""
+        if self.process is not None:
+            self.process.terminate()
+
+    def do_counts(self, arguments: Any) -> dict[int, int]:
+        """Operations performed by each rank of the tree."""
+        process = self.process
+        return {} if process is None else {rank: process.counts[rank] for rank in range(process.ranks)}
+
+    def do_latest(self, arguments: Any) -> dict[int, list[Address]]:
+        """The addresses of the last few operations, by rank."""
+        found: dict[int, list[Address]] = {}
+        for address in self.process.latest if self.process is not None else ():
+            found.setdefault(address.rank, []).append(address)
+        return found
+
+    def do_output(self, arguments: Any) -> list[Any]:
+        """What the command printed in this attempt, and what it was refused."""
+        if self.process is None:
+            return ["", [], []]
+        return [self.process.output(), self.process.guard.refused, list(self.process.modules)]
+
+    def do_manifest(self, arguments: Any) -> list[tuple[str, int, str]]:
+        """(`tier:path` with nonces decoded, bytes, digest of the content) of every file below a tier's directory, sorted."""
+        tier, directory = arguments
+        found = []
+        for base, _, names in os.walk(directory):
+            for name in names:
+                path = os.path.join(base, name)
+                shown = decode_path(f"{tier}:{os.path.relpath(path, directory)}", self.nonces)
+                found.append((shown, *_content(path)))
+        return sorted(found)
+
+    def _exited(self, pid: int, status: int) -> None:
+        process = self.by_pid.get(pid)
+        if process is None or process.status is not None or not isinstance(process, ScriptProcess):
+            return
+        tail, ranks, counts = process.stderr_tail(), process.ranks, process.counts
+        process.status = status
+        untraced: tuple[str, ...] = ()
+        if process.gate is not None:
+            self._unregister(process.gate)
+            untraced = tuple(process.gate.untraced)
+        self._unregister(process.channel)
+        process.close()
+        for rank in range(ranks):
+            self.push(Exited(rank, status, process.by, tail, counts[rank], untraced if rank == 0 else ()))
+
+
+def _content(path: str) -> tuple[int, str]:
+    """(bytes, digest); a symbolic link's content is where it leads."""
+    if os.path.islink(path):
+        target = os.readlink(path).encode(errors="surrogateescape")
+        return len(target), "link:" + hashlib.blake2b(target, digest_size=16).hexdigest()
+    with open(path, "rb") as file:
+        return os.fstat(file.fileno()).st_size, hashlib.file_digest(
+            file, lambda: hashlib.blake2b(digest_size=16)
+        ).hexdigest()
