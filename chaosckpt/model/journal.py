@@ -62,6 +62,9 @@ class TrialStarted(Event, frozen=True, kw_only=True):
     """The target's claim that ranks which exist before and after a world-size change keep their random streams."""
     outstanding: int = 1
     """The target's claim of how many saves it lets be under way at once."""
+    judged: tuple[str, ...] = ()
+    """Of a command: which of its signs are known and steady: `checkpoints`, `resumed`, `saved`, `result`, `resumes` (it was seen
+    to resume from a checkpoint without any fault)."""
     at_end: str = "await"
     """What the training script does about outstanding saves before it exits (WorkloadSettings.at_end)."""
 
@@ -168,6 +171,34 @@ class Reference(Event, frozen=True, kw_only=True):
     resumed_from: int
     start_rng: tuple[str, ...]
     steps: tuple[ReferenceStep, ...]
+
+
+class CheckpointsSeen(Event, frozen=True, kw_only=True):
+    """What the harness found of a command's checkpoints on storage, after the attempt (before any, `attempt` is -1).
+
+    `complete` are the steps whose files equal those that a golden run had when it went on; `partial` are those of which something
+    is there that doesn't. `differing` names, for a partial step, the first file that differs or is missing.
+    """
+
+    complete: tuple[int, ...] = ()
+    partial: tuple[int, ...] = ()
+    differing: dict[int, str] = {}
+
+
+class Said(Event, frozen=True, kw_only=True):
+    """A line that a command printed and one of the user's expressions matched."""
+
+    what: Literal["saved", "resumed"]
+    step: int | None
+    line: str
+
+
+class ResultCompared(Event, frozen=True, kw_only=True):
+    """The command's result at the end of the closing attempt, beside that of the uninterrupted run."""
+
+    equal: bool
+    expected: str
+    seen: str
 
 
 class StorageLeft(Event, frozen=True, kw_only=True):
@@ -288,7 +319,7 @@ class TrialEnded(Event, frozen=True, kw_only=True):
 AnyEvent = (
     TrialStarted | AttemptStarted | SaveStarted | Outstanding | SaveFailed | Acknowledged | RecoveryStarted | Recovered | Finished
     | Raised | RankExited | FaultLanded | FaultMissed | StorageDestroyed | StorageDisturbed | ErrorInjected | Untraced | AttemptEnded
-    | Reference | Audited | AuditEnded | StorageLeft | HarnessTrouble | TrialEnded
+    | Reference | Audited | AuditEnded | StorageLeft | CheckpointsSeen | Said | ResultCompared | HarnessTrouble | TrialEnded
 )  # fmt: skip
 
 

@@ -121,6 +121,13 @@ def in_words(event: AnyEvent) -> str:  # noqa: C901 - one line for each kind of 
         case j.StorageLeft():
             spare = sum(size for _, size in event.abandoned)
             return f"{event.files} files with {event.bytes} bytes are left, {spare} bytes of them abandoned"
+        case j.CheckpointsSeen():
+            complete, partial = (", ".join(map(str, steps)) or "none" for steps in (event.complete, event.partial))
+            return f"on storage after attempt {event.attempt}: complete steps {complete}; partial {partial}"
+        case j.Said():
+            return f"the command said in attempt {event.attempt}: {_short(event.line)}"
+        case j.ResultCompared():
+            return f"the result is {'equal to' if event.equal else 'not'} that of the uninterrupted run: {event.seen}"
         case j.HarnessTrouble():
             return f"harness trouble: {event.what}"
         case j.TrialEnded():

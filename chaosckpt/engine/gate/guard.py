@@ -13,6 +13,7 @@ from chaosckpt.engine.gate.descriptors import below
 _DEVICES = (b"/dev", b"/proc", b"/sys")
 """What is written there is no file of the user's; the kernel and its permissions decide."""
 MOST_REFUSALS = 50
+_NAME_SERVICE = 53
 
 
 class Guard:
@@ -42,9 +43,11 @@ class Guard:
         """Whether a socket may be connected to this address, as the kernel lays it out (struct sockaddr)."""
         if not self._network or len(address) < 2:
             return True
-        host = _host(address)
+        host, port = _peer(address)
         if host is None or host.is_loopback or host.is_unspecified or str(host) in self._own:
             return True
+        if port == _NAME_SERVICE:
+            return True  # asking for a name sends nothing of the program's
         self._note(f"connection to {host}")
         return False
 
@@ -53,15 +56,15 @@ class Guard:
             self.refused.append(sentence)
 
 
-def _host(address: bytes) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The host of an internet address; None for any other family, none of which leaves the machine unasked."""
+def _peer(address: bytes) -> tuple[ipaddress.IPv4Address | ipaddress.IPv6Address | None, int]:
+    """(host, port) of an internet address; no host for any other family, none of which leaves the machine unasked."""
     (family,) = struct.unpack_from("=H", address)
     if family == socket.AF_INET and len(address) >= 8:
-        return ipaddress.IPv4Address(address[4:8])
+        return ipaddress.IPv4Address(address[4:8]), int.from_bytes(address[2:4], "big")
     if family == socket.AF_INET6 and len(address) >= 24:
         host = ipaddress.IPv6Address(address[8:24])
-        return host.ipv4_mapped or host
-    return None
+        return host.ipv4_mapped or host, int.from_bytes(address[2:4], "big")
+    return None, 0
 
 
 def _own_addresses() -> frozenset[str]:
