@@ -7,12 +7,11 @@ import shutil
 import sys
 from pathlib import Path
 
-import msgspec
-
 from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.local import LocalNode
 from chaosckpt.engine.messages import NodeSettings, ScriptSettings
 from chaosckpt.engine.script_life import script_of
+from chaosckpt.model.checkpoints import Naming
 from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.scenario import Scenario
 
@@ -60,7 +59,7 @@ def _script_settings(command: CommandSettings, directory: Path) -> ScriptSetting
         tracked={f"track{number}": os.path.abspath(path) for number, path in enumerate(command.track)},
         writable=None if command.allow else writable,
         network=command.allow_network,
-        checkpoints=step_pattern(command.checkpoints) if command.checkpoints else "",
+        checkpoints=Naming(command.checkpoints).pattern if command.checkpoints else "",
     )
 
 
@@ -82,24 +81,7 @@ def is_plain(argv: tuple[str, ...]) -> bool:
     return Path(program).parent == Path(sys.executable).parent and Path(program).name.startswith("python")
 
 
-def step_pattern(checkpoints: str) -> str:
-    """A regular expression for `tier:path` of the glob's entries and what lies below them; its group `step` is the number.
-
-    Temporary names beside an entry, such as its name with a suffix, count as the entry's own.
-    """
-    import re
-
-    head, star, tail = checkpoints.partition("*")
-    text = re.escape(head).replace(re.escape("{out}"), "out:").replace("out:/", "out:")
-    return text + (r"(?P<step>\d+)" if star else r"(?P<step>)") + re.escape(tail)
-
-
 def _caches() -> tuple[str, ...]:
     """Where programs keep what they can make again."""
     home = os.path.expanduser("~")
     return (os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"),)
-
-
-def with_modules(settings: NodeSettings, modules: tuple[str, ...]) -> NodeSettings:
-    """The same node, warmed with these modules."""
-    return msgspec.structs.replace(settings, modules=modules)

@@ -1,0 +1,117 @@
+"""A command's checkpoints by their names: which step a path belongs to, and what makes a step's files complete."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from chaosckpt.model.command import OUT
+
+FileSeen = tuple[str, int, str]
+"""(`tier:path`, bytes, digest of the content)."""
+_NUMBER = re.compile(r"\d+")
+
+
+class Naming:
+    """Reads the user's glob, whose last `*` stands for the step. Raises ValueError for one that has none, or isn't below `{out}`."""
+
+    def __init__(self, glob: str) -> None:
+        if not glob.startswith(OUT + "/"):
+            raise ValueError(f"{glob!r} must begin with {OUT}/, the directory that the harness gives to the command")
+        head, star, tail = glob.rpartition("*")
+        if not star:
+            raise ValueError(f"{glob!r} has no * in place of the step's number")
+        text = "out:" + _translated(head[len(OUT) + 1 :]) + r"(?P<step>\d+)" + _translated(tail)
+        self.pattern = text
+        """A regular expression for what belongs to a step: its entry, what lies below it, and temporary names that begin like it."""
+        self._belongs = re.compile(text)
+        self._entry = re.compile(text + r"(?:/|$)")
+
+    def belongs(self, path: str | None) -> int | None:
+        """The step that an operation on this path is about; None for any other path."""
+        return _step(self._belongs.match(path)) if path is not None else None
+
+    def entry(self, path: str) -> int | None:
+        """The step whose checkpoint this file is, or is part of, by its final name."""
+        return _step(self._entry.match(path))
+
+
+def _translated(glob: str) -> str:
+    parts = {"*": "[^/]*", "?": "[^/]"}
+    return "".join(parts.get(letter) or re.escape(letter) for letter in glob.replace("**", "*"))
+
+
+def _step(found: re.Match[str] | None) -> int | None:
+    return None if found is None else int(found.group("step"))
+
+
+def by_step(files: Iterable[FileSeen], naming: Naming) -> dict[int, dict[str, tuple[int, str]]]:
+    """The files of each step's checkpoint: path -> (bytes, digest)."""
+    found: dict[int, dict[str, tuple[int, str]]] = {}
+    for path, size, digest in files:
+        step = naming.entry(path)
+        if step is not None:
+            found.setdefault(step, {})[path] = (size, digest)
+    return found
+
+
+def kind_of(path: str) -> str:
+    """The path with every number read as #: files of one kind are alike in all steps."""
+    return _NUMBER.sub("#", path)
+
+
+class Standard(msgspec.Struct, frozen=True, kw_only=True):
+    """What complete checkpoints are measured by.
+
+    `variants` has, for each step, the sets of files with which golden runs went on. `same_content` and `same_size` are the kinds
+    of files whose content, or only whose size, was equal in all golden runs; of others only that they are there is asked.
+    """
+
+    variants: dict[int, tuple[dict[str, tuple[int, str]], ...]] = {}
+    same_content: tuple[str, ...] = ()
+    same_size: tuple[str, ...] = ()
+
+    def differing(self, step: int, files: Mapping[str, tuple[int, str]]) -> str | None:
+        """The first file that keeps this step from being complete; None when it is."""
+        first: str | None = None
+        for variant in self.variants.get(step, ()):
+            wrong = next(
+                (path for path in sorted(variant) if not self._fits(path, variant[path], files.get(path))), None
+            )
+            if wrong is None:
+                return None
+            first = first or wrong
+        return first or "no golden run saved this step"
+
+    def _fits(self, path: str, expected: tuple[int, str], seen: tuple[int, str] | None) -> bool:
+        if seen is None:
+            return False
+        kind = kind_of(path)
+        if kind in self.same_content:
+            return seen == expected
+        if kind in self.same_size:
+            return seen[0] == expected[0]
+        return seen[0] > 0 or expected[0] == 0
+
+
+def standard(runs: Iterable[Mapping[int, Mapping[str, tuple[int, str]]]]) -> Standard:
+    """The standard of several golden runs, each with the files of its steps as they were when the run went on."""
+    variants: dict[int, list[dict[str, tuple[int, str]]]] = {}
+    seen: dict[str, set[tuple[int, str]]] = {}
+    for run in runs:
+        for step, files in run.items():
+            own = dict(files)
+            if own and own not in variants.setdefault(step, []):
+                variants[step].append(own)
+            for path, found in own.items():
+                seen.setdefault(path, set()).add(found)
+    kinds = sorted({kind_of(path) for path in seen})
+    unequal = {kind_of(path) for path, found in seen.items() if len(found) > 1}
+    resized = {kind_of(path) for path, found in seen.items() if len({size for size, _ in found}) > 1}
+    return Standard(
+        variants={step: tuple(found) for step, found in sorted(variants.items())},
+        same_content=tuple(kind for kind in kinds if kind not in unequal),
+        same_size=tuple(kind for kind in kinds if kind in unequal and kind not in resized),
+    )
