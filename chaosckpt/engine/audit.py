@@ -50,13 +50,14 @@ def audit(
     outcome = run.run()
     if None in run.retained.values():
         return
-    retained = sorted(set(asked).intersection(*(steps or () for steps in run.retained.values())))
+    lists = [set(steps or ()) for steps in run.retained.values()]
+    retained = sorted(set.intersection(*lists)) if lists else []
     record(
         j.AuditEnded(
             attempt=order.attempt,
             outcome=outcome,
             asked=tuple(asked),
-            retained=tuple(retained) if run.retained else (),
+            retained=tuple(retained),
         )
     )
 

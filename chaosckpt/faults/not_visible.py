@@ -92,23 +92,24 @@ def parent(path: str) -> str:
 
 
 def _first_looks(scene: Scene) -> Iterator[tuple[Address, str]]:
-    """For each rank and each path that the run reads (or a directory on the way there): the rank's first look for it.
+    """For each rank and each path that a recovery reads, or a directory on the way there: the rank's first look for it.
 
-    A rank sees what it has made itself, under whatever name; random names can't be foretold.
+    Of a save it is what the rank opens to read and hasn't made itself. Random names can't be foretold.
     """
-    read = {p.address.path for p in scene.map.points if p.address.op == "open_read" and "*" not in p.address.path}
-    paths = sorted({path for one in read for path in _and_above(one)})
-    allowed = set(scene.candidates)
+    points, allowed = scene.map.points, set(scene.candidates)
+    read = [p for p in points if p.address.op == "open_read" and "*" not in p.address.path]
+    recovered = sorted({path for p in read if p.label.step is None for path in _and_above(p.address.path)})
     for rank in range(scene.topology.world_size):
         made: list[str] = []
-        left = dict.fromkeys(paths)
+        left = dict.fromkeys([*recovered, *(p.address.path for p in read if p.address.rank == rank)])
         for i in scene.map.of_rank(rank):
-            address = scene.map.points[i].address
+            address, recovers = points[i].address, points[i].label.step is None
             if address.op in CHANGING or address.op == "mkdir":
                 made.append(parent(address.path) if address.op in ("rename", "link") else address.path)
             for path in [path for path in left if concerns(address, path)]:
                 del left[path]
-                if i in allowed and not any(_related(path, own) for own in made):
+                expected = path in recovered if recovers else (address.op, address.path) == ("open_read", path)
+                if expected and i in allowed and not any(_related(path, own) for own in made):
                     yield address, path
 
 

@@ -153,7 +153,7 @@ class Audited(Event, frozen=True, kw_only=True):
 
 
 class AuditEnded(Event, frozen=True, kw_only=True):
-    """The audit after this attempt ended. `asked` are the acknowledged steps, `retained` those that the target still lists."""
+    """The audit after this attempt ended. `asked` are the acknowledged steps, `retained` all that the target lists now."""
 
     outcome: AttemptOutcome
     asked: tuple[int, ...]

@@ -90,7 +90,7 @@ def _checked(view: TrialView, attempt: AttemptView) -> Iterator[Checked]:
             else:
                 words, slug, at = problem
                 yield Checked(attempt.number, save, words, slug, at.event.rank, at.index)
-        elif step == max(owed) and step in ended.event.asked and step not in ended.event.retained:
+        elif step == max(owed) and step in ended.event.asked and max(ended.event.retained, default=-1) < step:
             words = "the target no longer lists it among its complete checkpoints"
             yield Checked(attempt.number, save, words, "not-retained", None, ended.index)
 

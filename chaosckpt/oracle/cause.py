@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from chaosckpt.model.finding import RootCause, file_pattern
-from chaosckpt.model.journal import Journal
-from chaosckpt.model.verdict import Verdict
+from chaosckpt.model.journal import Acknowledged, ErrorInjected, Journal
+from chaosckpt.model.verdict import Verdict, Violation
 from chaosckpt.oracle.guilt import guilty
 
 
@@ -17,7 +17,7 @@ def root_cause(journal: Journal, verdict: Verdict) -> RootCause:
     violation = verdict.primary
     if violation is None:
         raise ValueError(f"a verdict of {verdict.outcome} has no root cause")
-    shown = max(violation.evidence, default=len(journal.events))
+    shown = _shown(journal, violation)
     fault = guilty(journal.events, shown, violation.attempt)
     cause = RootCause(invariant=violation.invariant, error_type=violation.error_type)
     if fault is None:
@@ -30,3 +30,13 @@ def root_cause(journal: Journal, verdict: Verdict) -> RootCause:
         file_pattern="" if operation is None else file_pattern(operation.address.path),
         error_type=cause.error_type,
     )
+
+
+def _shown(journal: Journal, violation: Violation) -> int:
+    """Where in the journal the violation shows; what struck later is innocent of it."""
+    events = journal.events
+    lies = [index for index in violation.evidence if isinstance(events[index], Acknowledged)]
+    if lies and any(isinstance(events[index], ErrorInjected) for index in violation.evidence):
+        # What was acknowledged after an error was wrong from then on, whenever it was found out.
+        return max(lies)
+    return max(violation.evidence, default=len(events))

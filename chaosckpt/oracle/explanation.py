@@ -99,11 +99,13 @@ def _references(view: TrialView) -> list[str]:
 
 def _audits(view: TrialView) -> list[str]:
     found = []
+    told: set[int] = set()
     for item in checked(view):
-        errors = overcome(view, item.save)
+        errors = [error for error in overcome(view, item.save) if error.at.index not in told]
         if item.problem:
             found.append(f"  #{item.index} after attempt {item.attempt}, {item.save}: {item.problem}")
             continue
+        told.update(error.at.index for error in errors)
         found.append(f"  #{item.index} after attempt {item.attempt}, {item.save} loads exactly")
         found += [
             f"  #{error.at.index} tolerated: {error}, in {item.save}, which was acknowledged and loads"

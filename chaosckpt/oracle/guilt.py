@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chaosckpt.model.journal import AnyEvent, ErrorInjected, FaultLanded, StorageDestroyed
+from chaosckpt.model.journal import AnyEvent, ErrorInjected, FaultLanded, StorageDestroyed, StorageDisturbed
 from chaosckpt.oracle.view import ended_by_fault
 
 
 def guilty(events: Sequence[AnyEvent], shown: int, attempt: int) -> FaultLanded | None:
     """The last fault that destroyed something before a violation showed at index `shown`, in this attempt.
 
-    Something was destroyed by a fault that killed, lost storage or injected an error. Of these, one that struck the
-    recovery of an earlier attempt counts only where there is no other, because recoveries read. None where no fault
-    had landed.
+    Something was destroyed by a fault that killed or stopped, lost or disturbed storage, or injected an error. Of
+    these, one that struck the recovery of an earlier attempt counts only where there is no other, because recoveries
+    read. None where no fault had landed.
     """
     landed = [event for event in events[:shown] if isinstance(event, FaultLanded)]
     harmful = [fault for fault in landed if _destroyed(fault, landed, events)]
@@ -24,11 +24,23 @@ def guilty(events: Sequence[AnyEvent], shown: int, attempt: int) -> FaultLanded 
     return None
 
 
+def _place(fault: FaultLanded, events: Sequence[AnyEvent]) -> int:
+    return next(index for index, event in enumerate(events) if event is fault)
+
+
 def _destroyed(fault: FaultLanded, landed: Sequence[FaultLanded], events: Sequence[AnyEvent]) -> bool:
     """True when something of the job or its storage was destroyed by this very fault, as far as the journal tells."""
     same = [event for event in events if event.attempt == fault.attempt]
     if fault.operation is None:
-        return any(isinstance(event, StorageDestroyed) and event.cause == fault.kind for event in same)
+        if any(isinstance(event, StorageDestroyed) and event.cause == fault.kind for event in same):
+            return True
+        # What was done to files is told just before the fault that did it.
+        before = next(
+            (event for event in reversed(events[: _place(fault, events)]) if event.attempt == fault.attempt), None
+        )
+        return isinstance(before, StorageDisturbed)
+    if fault.needs:
+        return True
     address = fault.operation.address
     if any(isinstance(event, ErrorInjected) and event.operation.address == address for event in same):
         return True

@@ -22,6 +22,7 @@ from chaosckpt.model.journal import (
     RankExited,
     Recovered,
     RecoveryStarted,
+    StorageDisturbed,
     TrialStarted,
 )
 from chaosckpt.model.scenario import Scenario
@@ -280,6 +281,10 @@ class TrialView:
     def attempt(self, number: int) -> AttemptView | None:
         """The attempt with this number, if it was launched."""
         return next((attempt for attempt in self.attempts if attempt.number == number), None)
+
+    def damaged(self, until: int) -> tuple[int, ...]:
+        """Indices of the damage that faults did to files at rest, up to this place of the journal."""
+        return tuple(at.index for at in self.all(StorageDisturbed) if at.event.damages and at.index <= until)
 
     @property
     def closing(self) -> AttemptView | None:

@@ -66,3 +66,34 @@ def test_verdict_without_violation_has_no_cause() -> None:
     """Asking for the cause of a pass is misuse."""
     with pytest.raises(ValueError, match="pass"):
         root_cause(j.Journal(()), Verdict(outcome="pass"))
+
+
+def test_error_before_an_acknowledgement_is_guilty_of_the_lie() -> None:
+    """A kill after the acknowledgement is innocent of a checkpoint that an audit can't load."""
+    story = Story(faults=[["errno", "cut"]]).attempt().recovers(None).saves(2).starts_save(4)
+    story.injects("EIO", operation(op="fsync"), "persist of save 4").acknowledges(4).starts_save(6)
+    story.cut(operation(op="rename"), "commit of save 6").audits({2: 2, 4: "no such file"})
+    assert _cause(story.attempt(closing=True).recovers(6).ends_well()) == (
+        "ack-truth",
+        "persist",
+        "fsync",
+        "shared:step-#/__#_#.distcp",
+        "OSError",
+    )
+
+
+def test_disturbed_storage_is_named_by_its_kind() -> None:
+    """What a fault did to files between two attempts is guilty of what is loaded afterwards."""
+    story = Story(faults=[["cut"], ["bit-flip"]]).attempt().recovers(None).saves(2).cut()
+    story.disturbs("shared:step-000002/state.pt")
+    story.events.append(j.FaultLanded(attempt=1, fault=0, kind="bit-flip", evidence="bit 3 of byte 100"))
+    story.attempt(closing=True).recovers(2, variant="torn").ends_well()
+    assert _cause(story)[:3] == ("complete-only", "", "bit-flip")
+
+
+def test_stopped_rank_is_guilty() -> None:
+    """A fault that says which promise it needs is guilty though no process ended by it."""
+    story = Story(faults=[["sigstop", "latency"]]).attempt().recovers(None).saves(2).starts_save(4)
+    story.fault("sigstop", at=operation(op="write"), label="persist of save 4", needs=("process-crash",))
+    story.fault("latency", 1, at=operation(op="stat"), label="persist of save 4").exits(by="harness").ends("hung")
+    assert _cause(story.attempt(closing=True).recovers(None).ends_well())[:3] == ("newest-complete", "persist", "write")

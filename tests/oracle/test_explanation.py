@@ -44,3 +44,14 @@ def test_refusal_and_losses_are_told() -> None:
     assert "must refuse" in text
     assert "shared storage destroyed (shared-storage-loss, 3 files)" in text
     assert "CheckpointError: nothing in shared/step-* (raised)" in text
+
+
+def test_references_audits_and_what_was_not_judged_are_told() -> None:
+    """The harness's own runs, what lies on storage, and the reason why each invariant had nothing to judge."""
+    story = interrupted().recovers(2).ends_well().audits({2: 2, 6: "no such file"}).reference(2)
+    text = explain(SCENARIO, story.leaves({"shared:a.tmp": 10}, 10).journal())
+    assert "attempt 1, steps 3 to 6, trained by ranks 1+1 from step 0" in text
+    assert "after attempt 1, step 2 saved by attempt 0 loads exactly" in text
+    assert "after attempt 1, step 6 saved by attempt 1: it can't be loaded: rank 0: OSError: no such file" in text
+    assert "10 bytes of them abandoned" in text
+    assert "not judged: clear-failure: no recovery hung, or was entitled to fail and did" in text

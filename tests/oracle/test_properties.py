@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -187,3 +188,26 @@ def test_journals_cut_off_or_with_holes_are_judged_without_error(story: Story, d
     for invariant in BUILT_IN:
         invariant.judge(TrialView(SCENARIO, holed))
     assert "Verdict: " in explain(SCENARIO, holed)
+
+
+@QUICK
+@given(trials(), st.data())
+def test_no_invariant_raises_on_part_of_a_journal_or_with_ranks_confused(story: Story, data: st.DataObject) -> None:
+    """Each invariant alone judges the beginning of a journal, and one whose events bear any ranks' numbers, without an error."""
+    events = story.journal().events
+    begun = events[: data.draw(st.integers(1, len(events)))]
+    numbers = data.draw(st.lists(st.integers(0, 3), min_size=4, max_size=4))
+    confused = [_renumbered(event, numbers) for event in events]
+    for told in (begun, tuple(confused)):
+        view = TrialView(SCENARIO, j.Journal(tuple(told)))
+        for invariant in BUILT_IN:
+            invariant.judge(view)
+
+
+def _renumbered(event: j.AnyEvent, numbers: list[int]) -> j.AnyEvent:
+    """The same event of another rank."""
+    rank, digest = getattr(event, "rank", None), getattr(event, "digest", None)
+    if not isinstance(rank, int):
+        return event
+    held = {} if digest is None else {"digest": msgspec.structs.replace(digest, rank=numbers[rank])}
+    return msgspec.structs.replace(event, rank=numbers[rank], **held)

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.oracle.saves import saves
 from chaosckpt.oracle.truth import Owed, owed
 from chaosckpt.oracle.view import TrialView
-from tests.oracle.journals import SCENARIO, Story
+from tests.oracle.journals import SCENARIO, Story, operation
 
 
 def _owed(story: Story) -> Owed:
@@ -150,3 +151,87 @@ def test_every_reason_comes_with_its_events() -> None:
     assert all(0 <= index < len(events) for reason in found.reasons for index in reason.evidence)
     assert any("destroyed" in reason.words for reason in found.reasons)
     assert any(type(events[index]).__name__ == "StorageDestroyed" for index in found.reasons[1].evidence)
+
+
+@pytest.mark.parametrize("guarantees", [["process-crash", "integrity"], ["process-crash"]])
+def test_damage_takes_the_duty_not_the_permission(guarantees: list[Guarantee]) -> None:
+    """After damage to a file at rest nothing saved before is owed, whatever is promised; what is saved after it is."""
+    story = Story(guarantees=guarantees).attempt().saves(2).saves(4).exits(by="fault")
+    story.disturbs("shared:step-000004/state.pt").attempt().recovers(2)
+    found = _owed(story)
+    assert (_steps(found), found.duty) == ((None, [4, 2]), "may-recover")
+    assert any("was damaged on storage" in reason.words for reason in found.reasons)
+    assert _steps(_owed(story.saves(6).exits(by="fault").attempt().recovers(6)))[0] == 6
+
+
+def test_planted_files_and_changed_times_forgive_nothing() -> None:
+    """What adds to storage or changes times only leaves every checkpoint owed."""
+    story = Story().attempt().saves(2).exits(by="fault").disturbs("shared:step-000099", "planted", damages=False)
+    assert _steps(_owed(story.attempt().recovers(2)))[0] == 2
+
+
+def test_save_that_is_tried_again_in_the_same_attempt() -> None:
+    """Of two starts of one save the last counts: an acknowledgement of the first one isn't one of the second."""
+    story = Story().attempt().saves(2).saves(4).fails_save(4, ranks=[1]).starts_save(4).acknowledges(4, ranks=[1])
+    story.exits(by="fault")
+    save = saves(TrialView(SCENARIO, story.journal()))[-1]
+    assert (save.step, save.status, sorted(save.acknowledged)) == (4, "indeterminate", [1])
+    again = Story().attempt().starts_save(2).fails_save(2).saves(2).exits(by="fault").attempt().recovers(2)
+    assert _steps(_owed(again))[0] == 2
+
+
+def test_overlapping_saves_acknowledged_in_any_order() -> None:
+    """Each save counts by its own acknowledgements, whichever of several under way is told first."""
+    story = Story(outstanding=2).attempt().starts_save(2).starts_save(4).acknowledges(4).acknowledges(2, ranks=[0])
+    found = _owed(story.exits(by="fault").attempt().recovers(4))
+    assert _steps(found) == (4, [4])
+    story = Story(outstanding=2).attempt().starts_save(2).starts_save(4).acknowledges(2).acknowledges(4, ranks=[0])
+    assert _steps(_owed(story.exits(by="fault").attempt().recovers(4))) == (2, [4, 2])
+
+
+@pytest.mark.parametrize("at_end", ["close", "exit"])
+def test_last_save_that_nobody_awaited_is_only_permitted(at_end: str) -> None:
+    """A script that doesn't await its last save isn't told of it, so that nothing is owed for it."""
+    story = Story(at_end=at_end).attempt().saves(2).starts_save(6).finishes().ends("finished").attempt().recovers(2)
+    assert _steps(_owed(story)) == (2, [6, 2])
+
+
+def _fell_back(*, forgiven: bool) -> Story:
+    """Attempt 1 resumed from step 2, though step 4 was acknowledged, and was killed while it saved step 4 again."""
+    story = Story().attempt().saves(2).saves(4).exits(by="fault").attempt().begins_recovery()
+    if forgiven:
+        story.injects("ENOENT")
+    return story.recovers(2, attempt=0).starts_save(4).exits(by="fault").attempt().recovers(2)
+
+
+def test_branch_that_training_has_rightly_left() -> None:
+    """A recovery that was entitled to fall back, and saved the step anew, has left the old save behind."""
+    found = _owed(_fell_back(forgiven=True))
+    assert _steps(found) == (2, [4, 4, 2])
+    assert any("entitled to resume from an older one" in reason.words for reason in found.reasons)
+
+
+def test_branch_that_training_has_wrongly_left() -> None:
+    """Without such a right the old save stays required."""
+    found = _owed(_fell_back(forgiven=False))
+    assert found.required is not None
+    assert found.required.key == (4, 0)
+
+
+def test_rank_stopped_in_a_recovery_forgives_it() -> None:
+    """SIGSTOP in a recovery harms it as a kill does; SIGSTOP in a save later on doesn't."""
+    story = Story().attempt().saves(2).exits(by="fault").attempt().begins_recovery()
+    story.fault("sigstop", at=operation(op="read"), needs=("process-crash",)).exits(by="harness").ends("hung")
+    assert _steps(_owed(story))[0] is None
+    story = Story().attempt().saves(2).exits(by="fault").attempt().recovers(2).starts_save(4)
+    story.fault("sigstop", at=operation(), needs=("process-crash",)).exits(by="harness").ends("hung")
+    assert _steps(_owed(story))[0] == 2
+
+
+def test_killed_saver_child_is_a_crash() -> None:
+    """A child killed beside a rank that lives on is what `process-crash` promises to survive, as the fault itself says."""
+    for guarantees, required in ((["process-crash"], 2), ([], None)):
+        story = Story(guarantees=guarantees).attempt().saves(2).starts_save(4)  # type: ignore[arg-type]
+        story.fault("saver-kill", at=operation(), needs=("process-crash",))
+        story.raises("wait", "RuntimeError", "the saver process died").ends("failed")
+        assert _steps(_owed(story.attempt().recovers(2)))[0] == required

@@ -58,12 +58,14 @@ def _silent_starts(view: TrialView, recovery: Recovery) -> Iterator[Violation]:
 def _unclear(view: TrialView, recovery: Recovery) -> Iterator[Violation]:
     # A peer's error is excused only where some rank of the attempt did say what was looked for.
     said = any(names_its_subject(message(track)) for track in recovery.failed)
+    # Damage that a target doesn't claim to notice may make any of its libraries complain, in any words.
+    damaged = "integrity" not in view.start.guarantees and bool(view.damaged(recovery.attempt.recovery_ends))
     for track in recovery.failed:
         ended = track.recovery_error or track.exit
         assert ended is not None
         if track.exit is not None and track.exit.event.exit_code == 0:
             yield _unsaid(view, recovery, track.rank, "exit-0", "ended with exit code 0", track.exit.index)
-        elif recovery.attempt.recovery_struck:
+        elif recovery.attempt.recovery_struck or damaged:
             # What an injected error makes a recovery say need not name the checkpoint.
             continue
         elif not names_its_subject(message(track)) and not (said and lost_its_peer(track)):

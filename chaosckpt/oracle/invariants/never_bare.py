@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaosckpt.model.journal import StorageDestroyed, StorageDisturbed
+from chaosckpt.model.journal import StorageDestroyed
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.invariant import Invariant, NotJudged
 from chaosckpt.oracle.recovery import Recovery, recoveries
@@ -26,13 +26,8 @@ def bare(recovery: Recovery) -> bool:
 def _subject(view: TrialView, recovery: Recovery) -> bool:
     """True for a recovery that owes a checkpoint, and that no fault struck, nor anything that it reads."""
     until = recovery.attempt.recovery_ends
-    harmed = [at.index for at in view.all(StorageDestroyed)]
-    harmed += [at.index for at in view.all(StorageDisturbed) if at.event.damages]
-    return (
-        recovery.owed.required is not None
-        and not recovery.attempt.recovery_struck
-        and not any(index < until for index in harmed)
-    )
+    lost = any(at.index <= until for at in view.all(StorageDestroyed)) or bool(view.damaged(until))
+    return recovery.owed.required is not None and not recovery.attempt.recovery_struck and not lost
 
 
 def _violation(view: TrialView, recovery: Recovery) -> Violation:

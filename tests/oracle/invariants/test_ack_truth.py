@@ -76,6 +76,11 @@ def test_newest_acknowledged_checkpoint_that_is_listed_no_more() -> None:
     assert "no longer lists it" in found.sentence
 
 
+def test_newest_acknowledged_checkpoint_that_a_newer_one_has_superseded() -> None:
+    """A save that was committed, and failed only when it retired the one before it, has made that one needless."""
+    assert _found(closes(struck().audits({6: 6}, asked=(2, 4)))) is None
+
+
 def test_the_same_checkpoint_is_told_once() -> None:
     """What can't be loaded after one attempt is not told again after the next."""
     story = struck().audits({2: 2, 4: "no file"}).attempt(closing=True).recovers(2).saves(6).finishes().ends("finished")

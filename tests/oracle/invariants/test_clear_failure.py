@@ -93,3 +93,24 @@ def test_error_after_an_injected_one_need_not_name_the_checkpoint() -> None:
         story.injects(at=operation(op="read")).raises("recover", "OSError", "[Errno 5] Input/output error", code=code)
         verdict = check(SCENARIO, story.ends("failed").attempt(closing=True).recovers(2).ends_well().journal())
         assert verdict.outcome == outcome, verdict
+
+
+def test_damage_excuses_the_words_only_where_it_was_never_promised_to_be_noticed() -> None:
+    """A target that claims integrity names what it refuses; another may let its libraries complain."""
+    for promised, outcome in ((True, "violation"), (False, "pass")):
+        guarantees = ["process-crash", *(["integrity"] if promised else [])]
+        story = Story(faults=[["cut"]], guarantees=guarantees).attempt().recovers(None).saves(2).cut()  # type: ignore[arg-type]
+        story.disturbs("shared:step-000002/state.pt").attempt(closing=True).begins_recovery()
+        story.raises("recover", "RuntimeError", "unexpected position").ends("failed")
+        verdict = check(SCENARIO, story.journal())
+        assert verdict.outcome == outcome, verdict
+        assert "progress" not in verdict.judged
+
+
+def test_recovery_in_which_a_rank_was_stopped() -> None:
+    """A rank that a fault stopped, and peers that wait for it, are no hang of the target's."""
+    story = Story(faults=[["cut"], ["sigstop"]]).attempt().recovers(None).saves(2).cut().attempt().begins_recovery()
+    story.fault("sigstop", at=operation(op="read"), needs=("process-crash",))
+    story.exits(by="harness").ends("hung", confirmed=True)
+    verdict = check(SCENARIO, story.attempt(closing=True).recovers(2).ends_well().journal())
+    assert verdict.outcome == "pass", verdict

@@ -36,7 +36,9 @@ def test_what_a_fault_planted_does_not_count() -> None:
 
 
 def test_not_judged_without_an_end() -> None:
-    """A job that refuses to go on can't be asked to tidy up; a journal that tells nothing gives no subject."""
+    """A job that refuses to go on, or has nothing left to save, can't be asked to tidy up; nor is a silent journal judged."""
     assert isinstance(_found(interrupted().recovers(2).ends_well()), NotJudged)
     refused = interrupted().begins_recovery().raises("recover", "CheckpointError", "x").ends("failed")
     assert isinstance(_found(refused.leaves(LEFT, 0)), NotJudged)
+    through = Story(faults=[["cut"]]).attempt().recovers(None).saves(6).cut().attempt(closing=True).recovers(6)
+    assert isinstance(_found(through.finishes().ends("finished").leaves(LEFT, 0)), NotJudged)
