@@ -23,6 +23,7 @@ from chaosckpt.engine.messages import (
     Referred,
     Rendezvous,
     Retained,
+    ScriptModules,
     Stepping,
     Struck,
     Trouble,
@@ -153,7 +154,7 @@ class AttemptRun(Acts):
                 for other in self._nodes:
                     if other is not node:
                         other.call("rendezvous", message)
-            case Mark():
+            case Mark() | ScriptModules():
                 pass
             case Stepping():
                 self.stepping(message)

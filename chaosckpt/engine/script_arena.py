@@ -23,6 +23,9 @@ class ScriptArena(Arena):
         """The directory of each storage tier."""
         return {"out": str(self.directory / "out"), "tmp": str(self.directory / "tmp")}
 
+    warm = False
+    """Whether the command runs in forks of a warm interpreter."""
+
     @property
     def out(self) -> Path:
         """What `{out}` stands for."""
@@ -47,7 +50,9 @@ def script_arena(scenario: Scenario, directory: Path, modules: tuple[str, ...] =
         directory=str(directory / "logs"),
         script=_script_settings(command, directory),
     )
-    return ScriptArena([LocalNode(settings)], directory, directory)
+    arena = ScriptArena([LocalNode(settings)], directory, directory)
+    arena.warm = settings.script is not None and settings.script.warm
+    return arena
 
 
 def _script_settings(command: CommandSettings, directory: Path) -> ScriptSettings:

@@ -64,7 +64,7 @@ def _judge(view: TrialView, invariants: Sequence[Invariant]) -> tuple[list[Viola
 
 def _doubts(view: TrialView) -> Iterator[str]:
     """Why a trial without violation is not a pass, in words."""
-    yield from _doubtful_faults(view)
+    yield from doubtful_faults(view)
     for attempt in view.attempts:
         if attempt.end is None:
             yield f"the journal doesn't tell how attempt {attempt.number} ended"
@@ -75,10 +75,11 @@ def _doubts(view: TrialView) -> Iterator[str]:
         yield "there was no closing attempt"
     elif ended_before_recovery(closing):
         yield "the closing attempt ended before any rank began to recover"
-    yield from _doubtful_trace(view)
+    yield from doubtful_trace(view)
 
 
-def _doubtful_faults(view: TrialView) -> Iterator[str]:
+def doubtful_faults(view: TrialView) -> Iterator[str]:
+    """Each planned fault that did not land, in words."""
     landed = {(at.event.attempt, at.event.fault) for at in view.all(FaultLanded)}
     missed = {(at.event.attempt, at.event.fault): at.event.reason for at in view.all(FaultMissed)}
     for attempt, index, kind in view.planned_faults():
@@ -96,7 +97,8 @@ def _doubtful_hang(attempt: AttemptView) -> Iterator[str]:
         yield f"attempt {attempt.number} hung, which was not confirmed by running it alone at three times the deadline"
 
 
-def _doubtful_trace(view: TrialView) -> Iterator[str]:
+def doubtful_trace(view: TrialView) -> Iterator[str]:
+    """What reached storage past the gate in an attempt in which a fault struck, in words."""
     struck = {at.event.attempt for at in view.all(FaultLanded)}
     for at in view.all(Untraced):
         if at.event.attempt in struck and not at.event.refused:

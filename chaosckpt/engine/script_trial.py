@@ -1,0 +1,160 @@
+"""One trial of a command: its schedule executed, with what it said and what lay on storage after each attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chaosckpt.engine.attempt import AttemptRun, Record
+from chaosckpt.engine.deadlines import Deadlines
+from chaosckpt.engine.messages import AttemptOrder
+from chaosckpt.engine.script_arena import ScriptArena
+from chaosckpt.engine.script_golden import CommandFacts, matches, seen
+from chaosckpt.engine.script_warm import PROMISES
+from chaosckpt.errors import HarnessError
+from chaosckpt.model import journal as j
+from chaosckpt.model.checkpoints import Naming, by_step
+from chaosckpt.model.command import CommandSettings
+from chaosckpt.model.fault import Fault
+from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.schedule import AttemptPlan, Schedule, to_builtins
+from chaosckpt.model.topology import Topology
+
+
+def run_script_trial(
+    scenario: Scenario,
+    schedule: Schedule,
+    arena: ScriptArena,
+    facts: CommandFacts,
+    *,
+    trial: str,
+    deadlines: Deadlines,
+    write: Callable[[j.AnyEvent], None] = lambda event: None,
+) -> j.Journal:
+    """Run every attempt of the schedule, then a closing one without faults, on emptied storage.
+
+    `write` receives each event as it happens. Harness trouble stands in the journal and is raised as well.
+    """
+    events: list[j.AnyEvent] = []
+
+    def record(event: j.AnyEvent) -> None:
+        events.append(event)
+        write(event)
+
+    record(
+        j.TrialStarted(
+            trial=trial,
+            schedule=to_builtins(schedule),
+            guarantees=scenario.target.guarantees or PROMISES,
+            scenario=scenario.name,
+            total_steps=0,
+            judged=facts.judged,
+        )
+    )
+    try:
+        arena.reset()
+        _ScriptTrial(scenario, arena, facts, deadlines, record).run(schedule)
+    except HarnessError as error:
+        record(j.HarnessTrouble(what=str(error)))
+        record(j.TrialEnded())
+        raise
+    record(j.TrialEnded())
+    return j.Journal(tuple(events))
+
+
+class _ScriptTrial:
+    def __init__(
+        self, scenario: Scenario, arena: ScriptArena, facts: CommandFacts, deadlines: Deadlines, record: Record
+    ) -> None:
+        assert scenario.command is not None
+        self.scenario = scenario
+        self.command: CommandSettings = scenario.command
+        self.arena = arena
+        self.facts = facts
+        self.deadlines = deadlines
+        self.record = record
+        self.naming = Naming(self.command.checkpoints) if self.command.checkpoints else None
+        self.any_saved = False
+
+    def run(self, schedule: Schedule) -> None:
+        """All attempts, the closing one included."""
+        first = self.scenario.topology.topologies[0]
+        plans = (*schedule.attempts, AttemptPlan())
+        previous = first
+        for number, (plan, topology) in enumerate(zip(plans, schedule.topologies(first), strict=True)):
+            self.attempt(number, plan.faults, topology, previous, closing=number == len(plans) - 1)
+            previous = topology
+
+    def attempt(
+        self, number: int, faults: tuple[Fault, ...], topology: Topology, previous: Topology, *, closing: bool
+    ) -> None:
+        """One launch of the command."""
+        resuming = self.any_saved
+        order = AttemptOrder(
+            attempt=number,
+            intent="resume" if resuming else "start",
+            world_size=topology.world_size,
+            places=(),
+            faults=tuple(fault.to_builtins() for fault in faults),
+            argv=self.command.words(str(self.arena.out), topology.world_size, resuming=resuming),
+        )
+        run = AttemptRun(self.arena, order, topology, faults, self.record, self.deadlines)
+        self._change_of_topology(run, faults, number, previous)
+        self.record(
+            j.AttemptStarted(
+                attempt=number,
+                ranks=topology.ranks,
+                intent=order.intent,
+                closing=closing,
+                launch="fork" if self.arena.warm else "exec",
+            )
+        )
+        outcome = run.run()
+        self._listen(number)
+        self._look(number)
+        if closing and outcome == "finished":
+            self._compare(number)
+
+    def _change_of_topology(self, run: AttemptRun, faults: tuple[Fault, ...], number: int, current: Topology) -> None:
+        for index, fault in enumerate(faults):
+            changed = fault.topology(current)
+            if changed != current:
+                run.landed.add(index)
+                evidence = f"{current} became {changed}"
+                needs = tuple(sorted(fault.needs))
+                self.record(j.FaultLanded(attempt=number, fault=index, kind=fault.kind, evidence=evidence, needs=needs))
+            current = changed
+
+    def _listen(self, number: int) -> None:
+        """Journal what the command said and what it was refused."""
+        output, refused, _ = self.arena.nodes[0].call("output")
+        for what, pattern in (("resumed", self.command.resumed), ("saved", self.command.saved)):
+            for step, line in matches(output, pattern):
+                self.record(j.Said(attempt=number, what=what, step=step, line=line))  # type: ignore[arg-type]
+        for what in refused:
+            self.record(j.Untraced(attempt=number, rank=0, what=f"{what} was refused", refused=True))
+
+    def _look(self, number: int) -> None:
+        """Journal which checkpoints lie on storage, complete or not."""
+        if self.naming is None:
+            return
+        files = by_step(seen(self.arena), self.naming)
+        differing = {step: self.facts.standard.differing(step, found) for step, found in sorted(files.items())}
+        self.any_saved = self.any_saved or bool(files)
+        self.record(
+            j.CheckpointsSeen(
+                attempt=number,
+                complete=tuple(step for step, wrong in differing.items() if wrong is None),
+                partial=tuple(step for step, wrong in differing.items() if wrong is not None),
+                differing={step: wrong for step, wrong in differing.items() if wrong is not None},
+            )
+        )
+
+    def _compare(self, number: int) -> None:
+        """Journal whether the command's result is that of the uninterrupted run."""
+        if "result" not in self.facts.judged or self.command.result is None:
+            return
+        name = self.command.result.replace("{out}/", "out:", 1)
+        found = next((digest for path, _, digest in seen(self.arena) if path == name), "no such file")
+        self.record(
+            j.ResultCompared(attempt=number, equal=found == self.facts.result, expected=self.facts.result, seen=found)
+        )
