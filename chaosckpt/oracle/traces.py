@@ -22,14 +22,21 @@ class Trained:
 
 
 def trained(attempt: AttemptView, upto: Save | None) -> list[Trained]:
-    """The steps that the ranks of an attempt told, up to one of its saves, or up to the end."""
+    """The steps that the ranks of an attempt told, up to one of its saves, or up to the end.
+
+    A rank that ended before it began that save has told its steps up to an earlier one.
+    """
     found = []
     for track in attempt.tracks:
-        last = None if upto is None else upto.started.get(track.rank, -1)
+        last = None if upto is None else upto.started.get(track.rank)
         told: Iterable[At[SaveStarted] | At[Finished]] = [*track.all(SaveStarted), *track.all(Finished)]
         for at in told:
             if last is None or at.index <= last:
-                found += [Trained(attempt.number, track.rank, trace, at.index) for trace in at.event.trained]
+                found += [
+                    Trained(attempt.number, track.rank, trace, at.index)
+                    for trace in at.event.trained
+                    if upto is None or trace.step <= upto.step
+                ]
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def failing_sync(warm: Case) -> StorageError:
     return StorageError(warm.trigger("fsync", rank=1, save=2))
 
 
-def events(journal: Journal, kind: type, attempt: int = 0) -> list:  # type: ignore[type-arg]
+def events(journal: Journal, kind: type, attempt: int = 0) -> list[Any]:
     return [event for event in journal.events if isinstance(event, kind) and event.attempt == attempt]
 
 

@@ -56,7 +56,10 @@ def _audit(links: Sequence[Link]) -> _Audit:
         last = {rank: max((t.trace.step for t in told if t.rank == rank), default=0) for rank in everyone}
         if not all(last.values()):
             continue  # some rank tells nothing, so that nothing is known of what it trained
-        end = min(last.values()) if link.upto is None else link.upto.step
+        # Every rank that began the save from which training went on has told all before it.
+        begun = set() if link.upto is None else set(link.upto.started)
+        others = [step for rank, step in last.items() if rank not in begun]
+        end = min(others, default=0 if link.upto is None else link.upto.step)
         for step in range(link.begins_after + 1, end + 1):
             audit.owners[step] = link.attempt.number
         for item in told:

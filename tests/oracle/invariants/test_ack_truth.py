@@ -78,7 +78,8 @@ def test_newest_acknowledged_checkpoint_that_is_listed_no_more() -> None:
 
 def test_newest_acknowledged_checkpoint_that_a_newer_one_has_superseded() -> None:
     """A save that was committed, and failed only when it retired the one before it, has made that one needless."""
-    assert _found(closes(struck().audits({6: 6}, asked=(2, 4)))) is None
+    view = TrialView(SCENARIO, closes(struck().audits({6: 6}, asked=(2, 4))).journal())
+    assert isinstance(ack_truth.judge(view), NotJudged)
 
 
 def test_the_same_checkpoint_is_told_once() -> None:

@@ -105,3 +105,15 @@ def test_state_of_the_story_has_no_part_in_it() -> None:
         return msgspec.structs.replace(digest, sampler=state(0, digest.rank).sampler)
 
     assert _found(resumed().recovers(4, but=change).ends_well().reference(4)) is None
+
+
+def test_rank_that_ended_before_it_began_the_save_that_was_resumed() -> None:
+    """What every rank has told is judged, be it less than what the next attempt resumed from."""
+    for wrong in (False, True):
+        story = Story(faults=[["cut"]]).attempt().recovers(None)
+        if wrong:
+            story.share = lambda step, rank, world: (63,)
+        story.saves(2).starts_save(4, ranks=[0]).cut().reference(0, 4)
+        story.share = share
+        found = _found(story.attempt((1,), closing=True).recovers(4).ends_well().reference(4))
+        assert (found is not None) == wrong
