@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import FrameType
+from typing import Protocol
 
 import msgspec
 import structlog
@@ -24,23 +25,36 @@ from chaosckpt.campaign import logs
 from chaosckpt.campaign import options as campaign_options
 from chaosckpt.campaign.execution import Executor, Turns
 from chaosckpt.campaign.investigation import Investigator
+from chaosckpt.campaign.kinds import kinds_for
 from chaosckpt.campaign.launch import Told
 from chaosckpt.campaign.options import FuzzOptions
 from chaosckpt.campaign.preparation import Prepared, deadlines_of, prepare
 from chaosckpt.campaign.ray_arenas import RayArenas
 from chaosckpt.campaign.ray_cluster import Cluster, connect
+from chaosckpt.campaign.script_arenas import ScriptArenas
 from chaosckpt.campaign.search import Search
 from chaosckpt.campaign.store import JournalFile, TrialLog
 from chaosckpt.engine import storage
 from chaosckpt.engine.arena import Arena
 from chaosckpt.errors import ChaosckptError, HarnessError, UsageError, of_this_machine
 from chaosckpt.model.summary import CampaignSummary, Progress
-from chaosckpt.plugins import fault_kinds
 
 LOG = structlog.get_logger("chaosckpt.campaign")
 INTERRUPTED = 130
 IMPATIENT = 2
 """Interrupts after which nothing more is waited for."""
+
+
+class Arenas(Protocol):
+    """Where trials run side by side."""
+
+    def arena(self, number: int) -> Arena:
+        """Arena `number`, from 0, once it is up."""
+        ...
+
+    def rebuild(self, number: int) -> Arena:
+        """The same arena, made anew after harness trouble."""
+        ...
 
 
 class Teller:
@@ -89,6 +103,8 @@ class Campaign:
         """Prepare, search, sum up."""
         options = self.options
         workers = options.workers or default_workers()
+        if options.scenario.command is not None:
+            return self._run_command(workers)
         with ExitStack() as stack:
             stack.callback(_sweep, options.scenario.storage.local)  # last, when the processes of the cluster have ended
             pool = ThreadPoolExecutor(max_workers=1)
@@ -115,12 +131,28 @@ class Campaign:
             )
             return self._search(prepared, arenas, workers)
 
-    def _search(self, prepared: Prepared, arenas: RayArenas, workers: int) -> CampaignSummary:
+    def _run_command(self, workers: int) -> CampaignSummary:
+        """The same for an unmodified command: its process trees run on this machine, without Ray."""
+        scenario = self.options.scenario
+        prepared = prepare(scenario, say=self.teller.preparing)
+        for remark in prepared.remarks:
+            self.teller.preparing(remark)
+        signal.signal(signal.SIGINT, self.interrupt)
+        self.teller.preparing(f"starting {workers} arenas")
+        with ScriptArenas(scenario, workers, prepared.modules) as arenas:
+            return self._search(prepared, arenas, workers)
+
+    def _search(self, prepared: Prepared, arenas: Arenas, workers: int) -> CampaignSummary:
         options, run = self.options, self.options.run_directory
         prepared.store(run)
-        investigator = Investigator(options, prepared.census, fault_kinds(), self.teller.progress)
+        investigator = Investigator(options, prepared.census, kinds_for(options.scenario), self.teller.progress)
         self.search = Search(
-            options, prepared.census, fault_kinds(), TrialLog(run), investigator.investigate, self.teller.progress
+            options,
+            prepared.census,
+            kinds_for(options.scenario),
+            TrialLog(run),
+            investigator.investigate,
+            self.teller.progress,
         )
         self.search.findings = investigator.count
         investigator.watch(self.search)
@@ -140,6 +172,7 @@ class Campaign:
                         journals.write,
                         _rebuilder(arenas, number),
                         prepared.census,
+                        prepared.facts,
                     )
                 )
             self.search.run(executors)
@@ -151,7 +184,7 @@ class Campaign:
             findings=investigator.summaries(self.search.tally.records.values()),
             fresh=self.search.fresh,
             gate=prepared.gate,
-            launch=options.scenario.run.launch,
+            launch=prepared.launch or options.scenario.run.launch,
             interrupted=self.interrupts > 0,
             max_inconclusive=options.max_inconclusive,
         )
@@ -163,7 +196,7 @@ def _sweep(local: str | None) -> None:
         storage.sweep(Path(place))
 
 
-def _rebuilder(arenas: RayArenas, number: int) -> Callable[[], Arena]:
+def _rebuilder(arenas: Arenas, number: int) -> Callable[[], Arena]:
     return lambda: arenas.rebuild(number)
 
 

@@ -13,6 +13,9 @@ from chaosckpt.campaign.judging import check
 from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.reference import References
+from chaosckpt.engine.script_arena import ScriptArena
+from chaosckpt.engine.script_golden import CommandFacts
+from chaosckpt.engine.script_trial import run_script_trial
 from chaosckpt.engine.trial import run_trial
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
@@ -82,6 +85,7 @@ class Executor:
         write: Callable[[str, j.AnyEvent], None],
         rebuild: Callable[[], Arena] | None = None,
         census: Census | None = None,
+        facts: CommandFacts | None = None,
     ) -> None:
         self.scenario = scenario
         self.arena = arena
@@ -90,6 +94,7 @@ class Executor:
         self._turns = turns
         self._rebuild = rebuild
         self._census = census
+        self._facts = facts
         self._references = References(scenario)
 
     def run(self, schedule: Schedule, trial: str, write: Callable[[str, j.AnyEvent], None] | None = None) -> Executed:
@@ -116,16 +121,7 @@ class Executor:
                 write(trial, event)
 
             try:
-                journal = run_trial(
-                    self.scenario,
-                    schedule,
-                    self.arena,
-                    trial=trial,
-                    deadlines=deadlines,
-                    write=record,
-                    references=self._references,
-                    census=self._census,
-                )
+                journal = self._perform(schedule, trial, deadlines, record)
                 return Executed(journal, check(self.scenario, journal))
             except HarnessError as error:
                 LOG.warning("harness trouble", trial=trial, retry=retry, why=str(error))
@@ -134,3 +130,21 @@ class Executor:
                 self.arena = self._rebuild()
         journal = j.Journal(tuple(seen))
         return Executed(journal, check(self.scenario, journal), troubled=True)
+
+    def _perform(
+        self, schedule: Schedule, trial: str, deadlines: Deadlines, write: Callable[[j.AnyEvent], None]
+    ) -> j.Journal:
+        if self._facts is not None and isinstance(self.arena, ScriptArena):
+            return run_script_trial(
+                self.scenario, schedule, self.arena, self._facts, trial=trial, deadlines=deadlines, write=write
+            )
+        return run_trial(
+            self.scenario,
+            schedule,
+            self.arena,
+            trial=trial,
+            deadlines=deadlines,
+            write=write,
+            references=self._references,
+            census=self._census,
+        )

@@ -7,9 +7,13 @@ from pathlib import Path
 
 import msgspec
 
+from chaosckpt.campaign.script_arenas import open_script_arena
 from chaosckpt.engine import census_cache, gate_mode, golden, storage
 from chaosckpt.engine.arena import Arena, local_arena
 from chaosckpt.engine.deadlines import Deadlines
+from chaosckpt.engine.script_arena import ScriptArena
+from chaosckpt.engine.script_golden import CommandFacts, ScriptGolden
+from chaosckpt.errors import UsageError
 from chaosckpt.model.census import Census
 from chaosckpt.model.scenario import Scenario
 
@@ -22,6 +26,18 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     census: Census
     modules: tuple[str, ...]
     gate: str = "seccomp"
+    facts: CommandFacts | None = None
+    """Of a command: what its golden runs have shown beside the census."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What could not be judged, and why, in sentences."""
+        return self.facts.remarks if self.facts is not None else ()
+
+    @property
+    def launch(self) -> str:
+        """How a command is launched; empty for a target, whose scenario says so."""
+        return "" if self.facts is None else "fork" if self.modules else "exec"
 
     def store(self, run: Path) -> None:
         """Keep the census with the run."""
@@ -33,6 +49,8 @@ def prepare(scenario: Scenario, *, say: Callable[[str], None] = lambda text: Non
     found = cached(scenario)
     if found is not None:
         return found
+    if scenario.command is not None:
+        return _prepare_command(scenario, say)
     say("starting the first node")
     mode = gate_mode.choose(scenario)
     arena = open_local(scenario)
@@ -43,6 +61,37 @@ def prepare(scenario: Scenario, *, say: Callable[[str], None] = lambda text: Non
         arena.close()
     census_cache.store(census_cache.directory(), census_cache.key(scenario), prepared)
     return prepared
+
+
+def _prepare_command(scenario: Scenario, say: Callable[[str], None]) -> Prepared:
+    """The same for an unmodified command. Raises UsageError where there is no gate: without one nothing of it would be seen."""
+    if gate_mode.choose(scenario) != "seccomp":
+        raise UsageError(
+            "an unmodified command can only be watched through the gate, which this machine refuses; see `chaosckpt doctor`"
+        )
+    say("starting the command's node")
+    arena = open_script_arena(scenario)
+
+    def warmed(cold: ScriptArena, modules: tuple[str, ...]) -> ScriptArena:
+        nonlocal arena
+        cold.close()
+        arena = open_script_arena(scenario, modules)
+        return arena
+
+    try:
+        golden_runs = ScriptGolden(scenario, arena, warmed, say)
+        census, facts = golden_runs.measure()
+        prepared = Prepared(census=census, modules=golden_runs.modules, facts=facts)
+    finally:
+        arena.close()
+    census_cache.store(census_cache.directory(), census_cache.key(scenario), prepared)
+    return prepared
+
+
+def open_arena(scenario: Scenario, prepared: Prepared | None) -> Arena:
+    """An arena on this machine, warm as far as it is known how."""
+    modules = prepared.modules if prepared is not None else ()
+    return open_script_arena(scenario, modules) if scenario.command is not None else open_local(scenario, modules)
 
 
 def deadlines_of(census: Census) -> Deadlines:

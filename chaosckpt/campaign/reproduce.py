@@ -10,8 +10,9 @@ import msgspec
 
 from chaosckpt.campaign import finding_store, scenario
 from chaosckpt.campaign.execution import Executor, Turns
+from chaosckpt.campaign.kinds import kinds_for
 from chaosckpt.campaign.options import ReproduceOptions, parse_trial
-from chaosckpt.campaign.preparation import CENSUS, cached, deadlines_of, open_local, prepare
+from chaosckpt.campaign.preparation import CENSUS, Prepared, cached, deadlines_of, open_arena, prepare
 from chaosckpt.campaign.scenario_check import is_target_file
 from chaosckpt.engine import census_cache
 from chaosckpt.engine.deadlines import Deadlines
@@ -36,18 +37,24 @@ class _Case(msgspec.Struct, frozen=True, kw_only=True):
     expected: Violation | None = None
     deadlines: Deadlines
     census: Census
-    modules: tuple[str, ...] = ()
+    prepared: Prepared | None = None
     differences: tuple[str, ...] = ()
 
 
 def reproduce(options: ReproduceOptions, watch: Callable[[Replay], None]) -> Reproduction:
     """Replay as often as asked. Raises UsageError for a folder or a trial that can't be read."""
     case = _finding(Path(options.finding)) if options.finding is not None else _trial(options)
-    arena = open_local(case.scenario, case.modules)
+    arena = open_arena(case.scenario, case.prepared)
     replays: list[Replay] = []
     try:
         executor = Executor(
-            case.scenario, arena, case.deadlines, Turns(), lambda trial, event: None, census=case.census
+            case.scenario,
+            arena,
+            case.deadlines,
+            Turns(),
+            lambda trial, event: None,
+            census=case.census,
+            facts=case.prepared.facts if case.prepared is not None else None,
         )
         for number in range(1, options.times + 1):
             executed = executor.run(case.schedule, case.trial)
@@ -84,7 +91,8 @@ def _finding(folder: Path) -> _Case:
     schedule = decode(stored.finding.shrunk, fault_kinds().values())
     prepared = cached(found)
     differences = _versions(stored.environment)
-    if differences or (prepared is None and is_target_file(found.target.use)):
+    needed = is_target_file(found.target.use) or found.command is not None
+    if differences or (prepared is None and needed):
         prepared = prepare(found)
         differences += _operations(census, prepared.census)
     return _Case(
@@ -94,7 +102,7 @@ def _finding(folder: Path) -> _Case:
         expected=stored.finding.violation,
         deadlines=deadlines_of(census),
         census=census,
-        modules=prepared.modules if prepared is not None else (),
+        prepared=prepared,
         differences=tuple(differences),
     )
 
@@ -121,11 +129,11 @@ def _trial(options: ReproduceOptions) -> _Case:
     prepared = prepare(options.scenario)
     return _Case(
         scenario=options.scenario,
-        schedule=draw(seed, index, options.scenario, prepared.census, fault_kinds()),
+        schedule=draw(seed, index, options.scenario, prepared.census, kinds_for(options.scenario)),
         trial=options.trial,
         deadlines=deadlines_of(prepared.census),
         census=prepared.census,
-        modules=prepared.modules,
+        prepared=prepared,
     )
 
 

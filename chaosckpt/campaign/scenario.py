@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from chaosckpt import plugins
 from chaosckpt.campaign.scenario_check import check, is_target_file
 from chaosckpt.campaign.scenario_error import sentence
 from chaosckpt.errors import UsageError
+from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.scenario import Scenario, TargetSettings, TopologySettings
 from chaosckpt.plugins import nearest
 
@@ -79,9 +80,29 @@ def parse(data: Mapping[str, Any], directory: Path | None = None) -> Scenario:
         scenario = msgspec.convert(data, Scenario)
     except msgspec.ValidationError as error:
         raise UsageError(sentence(error, data)) from error
-    scenario = _with_target_file(scenario, directory)
+    scenario = _with_command_directory(_with_target_file(scenario, directory), directory)
     check(scenario)
     return scenario
+
+
+def scenario_for_command(command: CommandSettings, ranks: Sequence[int]) -> Scenario:
+    """The scenario of a command given on the command line, with these numbers of ranks. Raises UsageError."""
+    topology = TopologySettings(ranks=tuple((count,) for count in ranks))
+    name = Path(
+        next((word for word in command.argv if word.endswith(".py")), command.argv[0] if command.argv else "")
+    ).stem
+    scenario = Scenario(name=name or "command", description=" ".join(command.argv), command=command, topology=topology)
+    check(scenario)
+    return scenario
+
+
+def _with_command_directory(scenario: Scenario, directory: Path | None) -> Scenario:
+    """The scenario with its command's directory as an absolute path: from the scenario's own, where it is a file's."""
+    command = scenario.command
+    if command is None:
+        return scenario
+    place = (directory or Path.cwd()) / command.directory
+    return msgspec.structs.replace(scenario, command=msgspec.structs.replace(command, directory=str(place.absolute())))
 
 
 def scenario_for_target(spec: str) -> Scenario:

@@ -7,18 +7,22 @@ from typing import Any
 
 import msgspec
 
+from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.scenario import Scenario
+
+_COMMAND = {key: value for key, value in msgspec.to_builtins(CommandSettings(argv=())).items() if key != "argv"}
 
 
 def to_toml(scenario: Scenario) -> str:
     """The scenario with what differs from the defaults."""
-    given = msgspec.to_builtins(scenario)
+    given = {name: value for name, value in msgspec.to_builtins(scenario).items() if value is not None}
     top = {key: value for key, value in given.items() if not isinstance(value, dict) and value != ""}
     lines = _pairs(top)
     defaults = msgspec.to_builtins(Scenario(name="", target=msgspec.convert({"use": ""}, type(scenario.target))))
     for table, values in given.items():
         if isinstance(values, dict):
-            changed = {key: value for key, value in values.items() if value != defaults[table][key]}
+            usual = defaults[table] or _COMMAND
+            changed = {key: value for key, value in values.items() if value is not None and value != usual.get(key)}
             lines += ["", f"[{table}]", *_pairs(changed)] if changed else []
     return "\n".join([*lines, ""])
 

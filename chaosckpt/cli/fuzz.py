@@ -9,9 +9,10 @@ import click
 import msgspec
 
 from chaosckpt.campaign import options as campaign_options
-from chaosckpt.campaign import run_directory, scenario
+from chaosckpt.campaign import run_directory
 from chaosckpt.campaign.options import DEFAULT_TRIALS, FuzzOptions
 from chaosckpt.cli import failure, output
+from chaosckpt.cli.subject import COMMAND, Subject, WithCommand, signs_of_a_command, take_signs
 from chaosckpt.errors import UsageError
 from chaosckpt.model.summary import INCONCLUSIVE_SHARE
 from chaosckpt.report.progress import display
@@ -23,11 +24,13 @@ Examples:
   chaosckpt fuzz dcp-overwrite --minutes 2          a shipped scenario by its name
   chaosckpt fuzz my_target.py:MyTarget              your checkpointer, default scenario
   chaosckpt fuzz my.toml --hours 8 --address auto   on the Ray cluster of this machine
-  chaosckpt fuzz --resume chaosckpt-runs/007        go on with an interrupted campaign"""
+  chaosckpt fuzz --resume chaosckpt-runs/007        go on with an interrupted campaign
+  chaosckpt fuzz --checkpoints '{out}/ckpt-*' --resumed 'resumed from step (\\d+)' -- python train.py --out {out}
+  chaosckpt fuzz --checkpoints '{out}/ckpt-*' -- torchrun --nproc-per-node 2 train.py --out {out}"""
 
 
-@click.command(epilog=EXAMPLES)
-@click.argument("what", metavar="SCENARIO", required=False)
+@click.command(cls=WithCommand, epilog=EXAMPLES)
+@click.argument("what", metavar="[SCENARIO] [-- COMMAND ...]", required=False)
 @click.option(
     "--trials", type=click.IntRange(min=1), help=f"Stop after so many trials. Default {DEFAULT_TRIALS} without a time."
 )
@@ -47,15 +50,19 @@ Examples:
     type=click.FloatRange(0, 1),
     help=f"The share of inconclusive trials above which the exit code is 3. Default {INCONCLUSIVE_SHARE}.",
 )
+@signs_of_a_command
 @click.pass_context
 def fuzz(
     context: click.Context, /, what: str | None, as_json: bool, run_dir: str | None, resume: str | None, **given: Any
 ) -> None:
-    """Fuzz SCENARIO: a TOML file, the name of a shipped scenario, or a target as FILE.py:CLASS.
+    """Fuzz SCENARIO: a TOML file, the name of a shipped scenario, or a target as FILE.py:CLASS; or an unmodified COMMAND, whose
+    {out} is a directory of chaosckpt's.
 
     Every finding is shrunk, stored as a folder and shown with the command that reproduces it.
     """
-    options = _resumed(what, run_dir, resume, given) if resume else _fresh(what, run_dir, given)
+    signs = take_signs(given)
+    subject = Subject(what, context.meta.get(COMMAND, ()), signs)
+    options = _resumed(subject, run_dir, resume, given) if resume else _fresh(subject, run_dir, given)
     failure.report_into(options.run_directory)
     from chaosckpt.campaign import launch  # Imported late, so that help and bad input are answered at once.
 
@@ -68,13 +75,9 @@ def fuzz(
     context.exit(summary.exit_code)
 
 
-def _fresh(what: str | None, run_dir: str | None, given: dict[str, Any]) -> FuzzOptions:
+def _fresh(subject: Subject, run_dir: str | None, given: dict[str, Any]) -> FuzzOptions:
     """Options of a new campaign, with its run directory made. Everything is checked before anything is touched."""
-    if what is None:
-        raise UsageError(
-            "name what to fuzz: a scenario (see `chaosckpt list scenarios`), or a target as my_target.py:MyTarget"
-        )
-    found = scenario.find(what)
+    found = subject.scenario()
     options = _with_given(FuzzOptions(scenario=found, run=""), given)
     if options.trials is None and options.seconds is None:
         options = msgspec.structs.replace(options, trials=DEFAULT_TRIALS)
@@ -83,10 +86,10 @@ def _fresh(what: str | None, run_dir: str | None, given: dict[str, Any]) -> Fuzz
     return options
 
 
-def _resumed(what: str | None, run_dir: str | None, resume: str, given: dict[str, Any]) -> FuzzOptions:
+def _resumed(subject: Subject, run_dir: str | None, resume: str, given: dict[str, Any]) -> FuzzOptions:
     """Options of a campaign that goes on: what was stored, with new budgets where they are given."""
-    if what is not None:
-        raise UsageError(f"--resume takes the scenario from the run; leave out {what!r}")
+    if subject.named:
+        raise UsageError(f"--resume takes the scenario from the run; leave out {subject.named!r}")
     if run_dir is not None:
         raise UsageError(f"--resume goes on in {resume}; leave out --run-dir {run_dir}")
     stored = campaign_options.load(run_directory.existing(resume))

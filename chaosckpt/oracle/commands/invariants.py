@@ -82,7 +82,8 @@ def _status(launch: Launch) -> str:
 def _complete_only(view: CommandView) -> list[Violation] | NotJudged:
     if not (view.judges("resumed") and view.judges("checkpoints")):
         return NotJudged("needs --checkpoints and --resumed")
-    found, subjects = [], 0
+    found: list[Violation] = []
+    subjects = 0
     for launch in _recoveries(view):
         for at in launch.resumed:
             subjects += 1
@@ -127,7 +128,8 @@ def _required(view: CommandView, launch: Launch) -> tuple[int, str, tuple[int, .
 def _newest_complete(view: CommandView) -> list[Violation] | NotJudged:
     if not view.judges("checkpoints"):
         return NotJudged("needs --checkpoints")
-    found, subjects = [], 0
+    found: list[Violation] = []
+    subjects = 0
     for launch in _recoveries(view):
         required = _required(view, launch)
         if required is None or launch.killed:
@@ -187,7 +189,8 @@ def _shortfall(
 def _never_bare(view: CommandView) -> list[Violation] | NotJudged:
     if not view.judges("checkpoints"):
         return NotJudged("needs --checkpoints")
-    found, subjects = [], 0
+    found: list[Violation] = []
+    subjects = 0
     for launch in view.launches:
         once = view.once_whole(launch)
         if once is None or launch.after is None:
@@ -266,7 +269,8 @@ def _result_equal(view: CommandView) -> list[Violation] | NotJudged:
 
 
 def _clear_failure(view: CommandView) -> list[Violation] | NotJudged:
-    found, subjects = [], 0
+    found: list[Violation] = []
+    subjects = 0
     for launch in _recoveries(view):
         if launch.killed or launch.disturbed:
             continue

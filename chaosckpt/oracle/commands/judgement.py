@@ -13,6 +13,7 @@ from chaosckpt.oracle.commands.view import CommandView
 from chaosckpt.oracle.invariant import NotJudged
 from chaosckpt.oracle.judgement import doubtful_faults, doubtful_trace
 from chaosckpt.oracle.view import TrialView
+from chaosckpt.oracle.words import in_words
 
 _ORDER = {invariant.name: place for place, invariant in enumerate(COMMAND_INVARIANTS)}
 
@@ -55,3 +56,33 @@ def _doubts(view: CommandView, trial: TrialView) -> Iterator[str]:
     if view.closing is None:
         yield "there was no closing attempt"
     yield from doubtful_trace(trial)
+
+
+def explain_command(scenario: Scenario, journal: Journal) -> str:
+    """Plain text: what each launch found, did and said, and the verdict. `#12` is the journal's event number 12."""
+    verdict = check_command(scenario, journal)
+    lines: list[str] = []
+    try:
+        view = CommandView(journal)
+    except ValueError:
+        view = None
+    if view is not None:
+        lines += [
+            f"#0 {in_words(journal.events[0])}",
+            f"  judged by: {', '.join(view.start.judged) or 'exit and hang only'}",
+        ]
+        for launch in view.launches:
+            lines += ["", f"Launch {launch.number} (#{launch.start.index})"]
+            lines += [
+                f"  #{at.index} {in_words(at.event)}"
+                for at in launch.events
+                if not isinstance(at.event, j.AttemptStarted)
+            ]
+        for invariant in COMMAND_INVARIANTS:
+            found = invariant.judge(view)
+            if isinstance(found, NotJudged):
+                lines += ["", f"{invariant.name} was not judged: {found.reason}"]
+    lines += ["", f"Verdict: {verdict.outcome.upper()}" + (f": {verdict.reason}" if verdict.reason else "")]
+    for violation in filter(None, (verdict.primary, *verdict.others)):
+        lines.append(f"  {violation.invariant}: {violation.sentence}")
+    return "\n".join([*lines, ""])
