@@ -28,7 +28,7 @@ from chaosckpt.campaign.investigation import Investigator
 from chaosckpt.campaign.kinds import kinds_for
 from chaosckpt.campaign.launch import Told
 from chaosckpt.campaign.options import FuzzOptions
-from chaosckpt.campaign.preparation import Prepared, deadlines_of, prepare
+from chaosckpt.campaign.preparation import Prepared, deadlines_of, effective, prepare
 from chaosckpt.campaign.ray_arenas import RayArenas
 from chaosckpt.campaign.ray_cluster import Cluster, connect
 from chaosckpt.campaign.script_arenas import ScriptArenas
@@ -135,6 +135,8 @@ class Campaign:
         """The same for an unmodified command: its process trees run on this machine, without Ray."""
         scenario = self.options.scenario
         prepared = prepare(scenario, say=self.teller.preparing)
+        scenario = effective(scenario, prepared)
+        self.options = msgspec.structs.replace(self.options, scenario=scenario)
         for remark in prepared.remarks:
             self.teller.preparing(remark)
         signal.signal(signal.SIGINT, self.interrupt)
@@ -187,6 +189,7 @@ class Campaign:
             launch=prepared.launch or options.scenario.run.launch,
             interrupted=self.interrupts > 0,
             max_inconclusive=options.max_inconclusive,
+            remarks=prepared.remarks,
         )
 
 

@@ -88,6 +88,14 @@ def _prepare_command(scenario: Scenario, say: Callable[[str], None]) -> Prepared
     return prepared
 
 
+def effective(scenario: Scenario, prepared: Prepared) -> Scenario:
+    """The scenario with what its golden runs have told of the command."""
+    if scenario.command is None or prepared.facts is None:
+        return scenario
+    command = msgspec.structs.replace(scenario.command, checkpoints=prepared.facts.checkpoints)
+    return msgspec.structs.replace(scenario, command=command)
+
+
 def open_arena(scenario: Scenario, prepared: Prepared | None) -> Arena:
     """An arena on this machine, warm as far as it is known how."""
     modules = prepared.modules if prepared is not None else ()

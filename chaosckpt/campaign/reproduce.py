@@ -12,7 +12,7 @@ from chaosckpt.campaign import finding_store, scenario
 from chaosckpt.campaign.execution import Executor, Turns
 from chaosckpt.campaign.kinds import kinds_for
 from chaosckpt.campaign.options import ReproduceOptions, parse_trial
-from chaosckpt.campaign.preparation import CENSUS, Prepared, cached, deadlines_of, open_arena, prepare
+from chaosckpt.campaign.preparation import CENSUS, Prepared, cached, deadlines_of, effective, open_arena, prepare
 from chaosckpt.campaign.scenario_check import is_target_file
 from chaosckpt.engine import census_cache
 from chaosckpt.engine.deadlines import Deadlines
@@ -127,9 +127,10 @@ def _trial(options: ReproduceOptions) -> _Case:
     assert options.trial is not None
     seed, index = parse_trial(options.trial)
     prepared = prepare(options.scenario)
+    found = effective(options.scenario, prepared)
     return _Case(
-        scenario=options.scenario,
-        schedule=draw(seed, index, options.scenario, prepared.census, kinds_for(options.scenario)),
+        scenario=found,
+        schedule=draw(seed, index, found, prepared.census, kinds_for(found)),
         trial=options.trial,
         deadlines=deadlines_of(prepared.census),
         census=prepared.census,

@@ -50,6 +50,7 @@ class Tally:
         launch: str,
         interrupted: bool,
         max_inconclusive: float,
+        remarks: tuple[str, ...] = (),
     ) -> CampaignSummary:
         """The campaign's result. `fresh` trials were run in `seconds` by this part of the campaign."""
         records = [self.records[index] for index in sorted(self.records)]
@@ -78,6 +79,7 @@ class Tally:
             interrupted=interrupted,
             harness_troubles=sum(record.harness_trouble for record in records),
             max_inconclusive=max_inconclusive,
+            remarks=remarks,
         )
 
 

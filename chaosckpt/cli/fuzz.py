@@ -30,7 +30,7 @@ Examples:
 
 
 @click.command(cls=WithCommand, epilog=EXAMPLES)
-@click.argument("what", metavar="[SCENARIO] [-- COMMAND ...]", required=False)
+@click.argument("what", metavar="[SCENARIO | -- COMMAND...]", required=False)
 @click.option(
     "--trials", type=click.IntRange(min=1), help=f"Stop after so many trials. Default {DEFAULT_TRIALS} without a time."
 )

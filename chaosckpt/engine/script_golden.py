@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,11 +15,13 @@ from chaosckpt.engine.attempt import AttemptRun
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.messages import AttemptOrder, Labelled
 from chaosckpt.engine.script_arena import ScriptArena
+from chaosckpt.engine.script_files import seen
 from chaosckpt.engine.script_labels import ends_of_saves, labelled, points
+from chaosckpt.engine.script_result import result_of, same_result
 from chaosckpt.errors import UsageError
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Bare, Census, GoldenRun
-from chaosckpt.model.checkpoints import FileSeen, Naming, Standard, by_step, standard
+from chaosckpt.model.checkpoints import FileSeen, Naming, Standard, by_step, guessed, standard
 from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.operation import Operation
 from chaosckpt.model.scenario import Scenario
@@ -36,6 +37,8 @@ StepFiles = Mapping[int, Mapping[str, tuple[int, str]]]
 class CommandFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What the golden runs of a command have shown, beside its census."""
 
+    checkpoints: str | None = None
+    """The glob of its checkpoints: the user's, else the one that its files suggest."""
     standard: Standard = Standard()
     judged: tuple[str, ...] = ()
     """Which signs are known and steady; see TrialStarted.judged."""
@@ -57,6 +60,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     output: str = ""
     refused: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
+    result: str | None = None
 
     def said(self, pattern: str | None) -> list[int | None]:
         """The numbers in the lines that match, in order."""
@@ -110,13 +114,8 @@ def launch(
         output=output,
         refused=tuple(refused),
         modules=tuple(modules),
+        result=result_of(arena, command),
     )
-
-
-def seen(arena: ScriptArena) -> tuple[FileSeen, ...]:
-    """Every file below `{out}`."""
-    found = arena.nodes[0].call("manifest", ["out", str(arena.out)])
-    return tuple((str(path), int(size), str(digest)) for path, size, digest in found)
 
 
 class ScriptGolden:
@@ -145,6 +144,7 @@ class ScriptGolden:
         self._say("golden run, cold")
         one = self._finished(launch(self.arena, self.command, first, report_modules=True), "the first golden run")
         self.modules = one.modules
+        self._take_a_guess(one)
         if one.modules:
             self._say("warming up")
             self.arena = self._warmed(self.arena, one.modules)
@@ -155,6 +155,20 @@ class ScriptGolden:
         two = self._finished(launch(self.arena, self.command, first, record=record), "the second golden run")
         self._check(one, two)
         return self._measured(first, others, one, two, with_data=record == "data")
+
+    def _take_a_guess(self, run: Run) -> None:
+        """Without a glob of the user's, the files of a run may suggest one."""
+        if self._naming is not None:
+            return
+        glob = guessed(path for path, _, _ in run.files)
+        if glob is None:
+            self._remarks.append(
+                "no --checkpoints was given and no files look like them: only crashes, hangs and exit codes are judged"
+            )
+            return
+        self.command = msgspec.structs.replace(self.command, checkpoints=glob)
+        self._naming = Naming(glob)
+        self._remarks.append(f"no --checkpoints was given: {glob} was taken from the files that the command writes")
 
     def _measured(
         self, first: Topology, others: Sequence[Topology], one: Run, two: Run, *, with_data: bool
@@ -264,13 +278,10 @@ class ScriptGolden:
             raise UsageError(
                 f"--saved {command.saved!r} matches no line of the output: {two.output.strip()[-_SHOWN:] or 'nothing'}"
             )
-        if command.result is not None and self._result_file(two) is None:
+        if command.result is not None and two.result is None:
             raise UsageError(f"--result {command.result!r}: there is no such file after the golden run")
-
-    def _result_file(self, run: Run) -> str | None:
-        assert self.command.result is not None
-        name = self.command.result.replace("{out}/", "out:", 1)
-        return next((digest for path, _, digest in run.files if path == name), None)
+        if command.result_command is not None and two.result is None:
+            raise UsageError(f"--result-cmd {command.result_command!r} fails, or prints nothing, after the golden run")
 
     def _facts(
         self, one: Run, two: Run, saved_at: Mapping[int, int], resumed: Sequence[Run], measured: Standard
@@ -282,6 +293,20 @@ class ScriptGolden:
                 remarks.append(
                     "no file of a checkpoint has the same content in two runs: completeness is judged by names and sizes"
                 )
+        missing = [
+            f"with {option} it would also be judged {what}"
+            for option, value, what in (
+                ("--resumed", command.resumed, "which checkpoint is resumed from"),
+                ("--saved", command.saved, "whether what is said to be saved is there"),
+                (
+                    "--result",
+                    command.result or command.result_command,
+                    "whether the end is that of an uninterrupted run",
+                ),
+            )
+            if value is None
+        ]
+        remarks += missing
         if command.resumed is not None:
             steps = [run.said(command.resumed) for run in resumed]
             if resumed and not any(steps):
@@ -294,17 +319,22 @@ class ScriptGolden:
                 judged.append("resumes")
         if command.saved is not None:
             judged.append("saved")
-        if command.result is not None:
-            first, second = self._result_file(one), self._result_file(two)
-            if first == second and first is not None:
+        if one.result is not None and two.result is not None:
+            if same_result(one.result, two.result, command):
                 judged.append("result")
-                result = first
+                result = two.result
             else:
                 remarks.append(
-                    "two golden runs end with different results: whether a resumed run's differs is not judged"
+                    f"two golden runs end with different results ({one.result} and {two.result}): the command is not deterministic, so "
+                    "whether a resumed run's result differs is not judged"
                 )
         return CommandFacts(
-            standard=measured, judged=tuple(judged), result=result, refused=two.refused, remarks=tuple(remarks)
+            checkpoints=command.checkpoints,
+            standard=measured,
+            judged=tuple(judged),
+            result=result,
+            refused=two.refused,
+            remarks=tuple(remarks),
         )
 
 
@@ -316,8 +346,3 @@ def _new_steps(files: StepFiles, resumed_from: int) -> StepFiles:
 def _unnamed(trace: Sequence[Operation]) -> tuple[()]:
     """Without a glob nobody knows which operations belong to a checkpoint."""
     return ()
-
-
-def clear(directory: Path) -> None:
-    """Remove a scratch directory."""
-    shutil.rmtree(directory, ignore_errors=True)

@@ -8,7 +8,9 @@ from chaosckpt.engine.attempt import AttemptRun, Record
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.messages import AttemptOrder
 from chaosckpt.engine.script_arena import ScriptArena
-from chaosckpt.engine.script_golden import CommandFacts, matches, seen
+from chaosckpt.engine.script_files import seen
+from chaosckpt.engine.script_golden import CommandFacts, matches
+from chaosckpt.engine.script_result import result_of, same_result
 from chaosckpt.engine.script_warm import PROMISES
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
@@ -151,10 +153,8 @@ class _ScriptTrial:
 
     def _compare(self, number: int) -> None:
         """Journal whether the command's result is that of the uninterrupted run."""
-        if "result" not in self.facts.judged or self.command.result is None:
+        if "result" not in self.facts.judged:
             return
-        name = self.command.result.replace("{out}/", "out:", 1)
-        found = next((digest for path, _, digest in seen(self.arena) if path == name), "no such file")
-        self.record(
-            j.ResultCompared(attempt=number, equal=found == self.facts.result, expected=self.facts.result, seen=found)
-        )
+        found = result_of(self.arena, self.command) or "none"
+        equal = same_result(self.facts.result, found, self.command)
+        self.record(j.ResultCompared(attempt=number, equal=equal, expected=self.facts.result, seen=found))

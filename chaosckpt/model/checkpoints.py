@@ -115,3 +115,27 @@ def standard(runs: Iterable[Mapping[int, Mapping[str, tuple[int, str]]]]) -> Sta
         same_content=tuple(kind for kind in kinds if kind not in unequal),
         same_size=tuple(kind for kind in kinds if kind in unequal and kind not in resized),
     )
+
+
+def guessed(paths: Iterable[str]) -> str | None:
+    """The glob that a run's own file names suggest: the entry whose name holds a number, and differs in it alone most often.
+
+    None where no two entries below `{out}` differ in a number only.
+    """
+    entries: dict[str, set[str]] = {}
+    for path in sorted(paths):
+        parts = path.removeprefix("out:").split("/")
+        for depth, part in enumerate(parts):
+            numbers = _NUMBER.findall(part)
+            if numbers and not any(_NUMBER.search(above) for above in parts[:depth]):
+                last = part.rindex(numbers[-1])
+                shape = "/".join([*parts[:depth], part[:last] + "*" + part[last + len(numbers[-1]) :]])
+                entries.setdefault(_NUMBER.sub("?", shape) if len(numbers) > 1 else shape, set()).add(numbers[-1])
+                break
+    likely = [(len(numbers), shape) for shape, numbers in entries.items() if len(numbers) > 1 and path_ok(shape)]
+    return OUT + "/" + max(likely)[1] if likely else None
+
+
+def path_ok(shape: str) -> bool:
+    """Whether this may be a checkpoint's name: event files and logs, which are numbered too, are not."""
+    return not re.search(r"events|tfevents|\.log|version_", shape)

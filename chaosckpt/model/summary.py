@@ -79,6 +79,8 @@ class CampaignSummary(msgspec.Struct, frozen=True, kw_only=True):
     """On the storage of the fault-free run, as it was after so many of its operations, recovery was tried."""
     bare: tuple[str, ...] = ()
     """Those of the operations after which it found less than the newest finished save, in words."""
+    remarks: tuple[str, ...] = ()
+    """Of a command: what could not be judged, or was guessed, in sentences."""
     harness_troubles: int = 0
     """Trials, among the inconclusive ones, in which the harness itself failed even after its retries."""
     max_inconclusive: float = INCONCLUSIVE_SHARE

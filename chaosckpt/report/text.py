@@ -136,7 +136,7 @@ def _tally(counts: Mapping[str, int]) -> str:
 
 def _remarks(text: Text, summary: CampaignSummary) -> None:
     """What limits the meaning of the counts."""
-    remarks = []
+    remarks = list(summary.remarks)
     if summary.gate == "none":
         remarks.append("gate = none: faults struck at stage boundaries only; `chaosckpt doctor` says why")
     if summary.interrupted:
