@@ -211,7 +211,7 @@ class ScriptGolden:
         found = points(run.trace, self._naming)
         commits: dict[int, int] = {}
         for index, point in enumerate(found):
-            if point.label.step is not None and point.label.stage == "persist" and not point.reads:
+            if point.label.step is not None and point.label.stage != "retire" and not point.reads:
                 commits[point.label.step] = index
         return GoldenRun(
             topology=topology,
@@ -315,7 +315,7 @@ class ScriptGolden:
                     f"{resumed[0].output.strip()[-_SHOWN:] or 'nothing'}"
                 )
             judged.append("resumed")
-            if all(step in said for step, said in zip(saved_at, steps, strict=False)):
+            if _say_their_step(tuple(saved_at), steps):
                 judged.append("resumes")
         if command.saved is not None:
             judged.append("saved")
@@ -323,6 +323,9 @@ class ScriptGolden:
             if same_result(one.result, two.result, command):
                 judged.append("result")
                 result = two.result
+                ends = [run.result for run in resumed if run.outcome == "finished"]
+                if ends and all(end is not None and same_result(result, end, command) for end in ends):
+                    judged.append("exact")
             else:
                 remarks.append(
                     f"two golden runs end with different results ({one.result} and {two.result}): the command is not deterministic, so "
@@ -336,6 +339,18 @@ class ScriptGolden:
             refused=two.refused,
             remarks=tuple(remarks),
         )
+
+
+def _say_their_step(saved: Sequence[int], said: Sequence[Sequence[int | None]]) -> bool:
+    """Whether each golden recovery said the very step that it was given, and no other.
+
+    From the last step there may be nothing left to do, so that it may say nothing.
+    """
+    told = list(zip(saved, map(set, said), strict=False))
+    return bool(told) and all(
+        steps == {step} or (not steps and place > 0 and place == len(told) - 1)
+        for place, (step, steps) in enumerate(told)
+    )
 
 
 def _new_steps(files: StepFiles, resumed_from: int) -> StepFiles:

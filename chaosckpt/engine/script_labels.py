@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from chaosckpt.model.census import Label, Point
@@ -9,35 +10,42 @@ from chaosckpt.model.checkpoints import Naming
 from chaosckpt.model.operation import WRITING, Operation
 
 _REMOVING = ("unlink", "rmdir")
+_NAMING = ("rename", "link", "symlink")
+"""Operations whose destination, or for a symlink whose path, is the name that something has from then on."""
 
 
 def labelled(trace: Sequence[Operation], naming: Naming) -> list[Label | None]:
     """The label of each operation, None for what belongs to no save and no recovery. `trace` is in the order of effects.
 
-    What is renamed to a checkpoint's name belongs to that checkpoint under its earlier name, too. Removing another step's files
-    is retention (`retire`) of the save under way. Reads of checkpoints before the first save of a run are its recovery.
+    Each rank is looked at by itself, so that labels don't depend on which rank was faster. What is renamed to a checkpoint's name
+    belongs to that checkpoint under its earlier name, too. A file that is written anew after every save (a pointer to the newest
+    checkpoint) is its `commit`. Removing another step's files is retention (`retire`) of the save under way. What a rank does
+    with checkpoints before its first save is its recovery.
     """
-    steps = _steps(trace, naming)
+    steps, pointers = _steps(trace, naming), _pointers(trace, naming)
     found: list[Label | None] = []
-    saving: int | None = None
-    loading = False
-    for operation, step in zip(trace, steps, strict=True):
-        op = operation.address.op
+    saving: dict[int, int] = {}
+    loading: set[int] = set()
+    for operation, step, pointer in zip(trace, steps, pointers, strict=True):
+        op, rank = operation.address.op, operation.address.rank
+        now = saving.get(rank)
         if op in WRITING:
-            if step is None:
+            if pointer and now is not None:
+                found.append(Label("commit", now))
+            elif step is None:
                 found.append(None)
-                continue
-            if _removes(operation, naming) and saving is not None and step != saving:
-                found.append(Label("retire", saving))
-                continue
-            saving = step
-            found.append(Label("persist", step))
-        elif saving is None:
-            loading = loading or (op == "read" and step is not None)
+            elif _removes(operation, naming) and now != step:
+                found.append(Label("discover") if now is None else Label("retire", now))
+            else:
+                saving[rank] = step
+                found.append(Label("persist", step))
+        elif now is None:
+            if op == "read" and step is not None:
+                loading.add(rank)
             about = step is not None or op in ("list", "stat", "access", "open_read")
-            found.append(Label("load" if loading else "discover", None) if about and _is_out(operation) else None)
+            found.append(Label("load" if rank in loading else "discover") if about and _is_out(operation) else None)
         else:
-            found.append(None if step is None else Label("persist", saving))
+            found.append(None if step is None else Label("persist", now))
     return found
 
 
@@ -51,7 +59,7 @@ def points(trace: Sequence[Operation], naming: Naming) -> tuple[Point, ...]:
 
 
 def ends_of_saves(trace: Sequence[Operation], naming: Naming) -> dict[int, int]:
-    """The place in the trace of the last operation of each save, retention left out."""
+    """The place in the trace of the last operation of each save, its commit included, retention left out."""
     ends: dict[int, int] = {}
     for place, label in enumerate(labelled(trace, naming)):
         if label is not None and label.step is not None and label.stage != "retire" and _changes(trace[place]):
@@ -104,3 +112,56 @@ def _inherited(path: str, becomes: dict[str, int]) -> int | None:
             return becomes[path]
         path = path.rpartition("/")[0]
     return None
+
+
+def _pointers(trace: Sequence[Operation], naming: Naming) -> list[bool]:
+    """Whether each operation writes a file that some rank makes anew exactly once after each of its saves."""
+    steps, names = _steps(trace, naming), _final_names(trace)
+    saving: dict[int, int] = {}
+    made: Counter[tuple[int, str, int]] = Counter()
+    saves: dict[int, set[int]] = {}
+    for operation, step, name in zip(trace, steps, names, strict=True):
+        rank = operation.address.rank
+        if not _changes(operation):
+            continue
+        if step is not None and not _removes(operation, naming):
+            saving[rank] = step
+            saves.setdefault(rank, set()).add(step)
+        elif step is None and rank in saving and name.startswith("out:") and _makes(operation, name):
+            made[(rank, name, saving[rank])] += 1
+    pointers = {
+        (rank, name)
+        for rank, name, _ in made
+        if len(saves[rank]) > 1 and all(made[(rank, name, step)] == 1 for step in saves[rank])
+    }
+    return [
+        _changes(operation) and step is None and (operation.address.rank, name) in pointers
+        for operation, step, name in zip(trace, steps, names, strict=True)
+    ]
+
+
+def _makes(operation: Operation, name: str) -> bool:
+    """Whether this operation, when it is over, has made the file of this name anew."""
+    op = operation.address.op
+    return (op == "open_write" and operation.raw == name) or (op in _NAMING and _given(operation) == name)
+
+
+def _given(operation: Operation) -> str:
+    """The name that a rename, link or symlink gives."""
+    if operation.address.op == "symlink" or operation.destination is None:
+        return operation.raw
+    return operation.destination
+
+
+def _final_names(trace: Sequence[Operation]) -> list[str]:
+    """The path of each operation, or the name that its file is renamed to later on."""
+    becomes: dict[str, str] = {}
+    found: list[str] = []
+    for operation in reversed(trace):
+        if operation.address.op in ("rename", "link") and operation.destination is not None:
+            becomes[operation.raw] = becomes.get(operation.destination, operation.destination)
+            found.append(becomes[operation.raw])
+        else:
+            found.append(becomes.get(operation.raw, operation.raw))
+    found.reverse()
+    return found

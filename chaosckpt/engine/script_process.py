@@ -18,6 +18,8 @@ from chaosckpt.model.operation import WRITING, Operation
 LOG_BYTES = 4 << 20
 """Of what a command printed, so much is kept: the end."""
 
+TAIL_CHARACTERS = 12_000
+
 
 class ScriptPhase:
     """What the command is doing now, by its operations: it recovers until it first writes to a checkpoint, and then saves."""
@@ -35,7 +37,9 @@ class ScriptPhase:
         """Take note of an operation, before its label is asked."""
         step = self._step(operation.destination) or self._step(operation.address.path)
         if operation.address.op in WRITING and step is not None:
-            removes = operation.address.op in ("unlink", "rmdir") and self.step is not None and step < self.step
+            removes = operation.address.op in ("unlink", "rmdir") and (self.step is None or step < self.step)
+            if removes and self.step is None:
+                return  # it clears away what it won't resume from
             self.name, self.stage = "save", "retire" if removes else "persist"
             self.step = self.step if removes else step
         elif self.name == "recover" and operation.address.op == "read":
@@ -105,6 +109,10 @@ class ScriptProcess(RankProcess):
         if self.status is None:
             self.by = "fault"
             os.kill(self.pid, signal.SIGTERM)
+
+    def stderr_tail(self) -> str:
+        """Enough of the end for an error of a rank and, behind it, all that torchrun has to say about it."""
+        return self.output()[-TAIL_CHARACTERS:]
 
     def output(self) -> str:
         """The end of what it printed."""

@@ -11,7 +11,15 @@ from chaosckpt.model.command import OUT
 
 FileSeen = tuple[str, int, str]
 """(`tier:path`, bytes, digest of the content)."""
+UNSAVED = "no golden run saved this step"
+"""What keeps a step from being complete of which nothing is known, such as one that was saved on a signal."""
 _NUMBER = re.compile(r"\d+")
+_EXTENSION = re.compile(r"\.[A-Za-z]\w*$")
+_CALLED = re.compile(r"ckpt|checkpoint|step|epoch|iter|state|save", re.IGNORECASE)
+_OTHER = re.compile(r"events|tfevents|\.log|\.csv|tmp|rank[-_]?\*[^/]*$", re.IGNORECASE)
+"""Numbered files that are no checkpoints: logs, events, and what differs by the rank only."""
+_DECORATED = r"(?:\.|[^/]*?(?:te?mp|partial|incomplete|staging)[^/]*?)?"
+"""What the temporary name of an entry begins with, before what its final name begins with."""
 
 
 class Naming:
@@ -23,11 +31,13 @@ class Naming:
         head, star, tail = glob.rpartition("*")
         if not star:
             raise ValueError(f"{glob!r} has no * in place of the step's number")
-        text = "out:" + _translated(head[len(OUT) + 1 :]) + r"(?P<step>\d+)" + _translated(tail)
-        self.pattern = text
-        """A regular expression for what belongs to a step: its entry, what lies below it, and temporary names that begin like it."""
-        self._belongs = re.compile(text)
-        self._entry = re.compile(text + r"(?:/|$)")
+        directory, slash, begins = head[len(OUT) + 1 :].rpartition("/")
+        above, step = "out:" + _translated(directory + slash), r"(?P<step>\d+)"
+        self.pattern = above + (_DECORATED if begins else r"\.?") + _translated(begins) + step
+        """A regular expression for what belongs to a step: its entry, what lies below it, markers beside it that begin like it, and
+        temporary names."""
+        self._belongs = re.compile(self.pattern)
+        self._entry = re.compile(above + _translated(begins) + step + _translated(tail) + r"(?:/|$)")
 
     def belongs(self, path: str | None) -> int | None:
         """The step that an operation on this path is about; None for any other path."""
@@ -74,7 +84,7 @@ class Standard(msgspec.Struct, frozen=True, kw_only=True):
     same_size: tuple[str, ...] = ()
 
     def differing(self, step: int, files: Mapping[str, tuple[int, str]]) -> str | None:
-        """The first file that keeps this step from being complete; None when it is."""
+        """The first file that keeps this step from being complete, or UNSAVED; None when it is complete."""
         first: str | None = None
         for variant in self.variants.get(step, ()):
             wrong = next(
@@ -83,7 +93,7 @@ class Standard(msgspec.Struct, frozen=True, kw_only=True):
             if wrong is None:
                 return None
             first = first or wrong
-        return first or "no golden run saved this step"
+        return first or UNSAVED
 
     def _fits(self, path: str, expected: tuple[int, str], seen: tuple[int, str] | None) -> bool:
         if seen is None:
@@ -118,24 +128,24 @@ def standard(runs: Iterable[Mapping[int, Mapping[str, tuple[int, str]]]]) -> Sta
 
 
 def guessed(paths: Iterable[str]) -> str | None:
-    """The glob that a run's own file names suggest: the entry whose name holds a number, and differs in it alone most often.
+    """The glob that a run's own file names suggest: entries that differ in a number, best those that are called like a checkpoint.
 
-    None where no two entries below `{out}` differ in a number only.
+    Of several the one nearest to `{out}` is taken, then the one with the most numbers. None where no two entries below `{out}`
+    differ in a number only.
     """
     entries: dict[str, set[str]] = {}
-    for path in sorted(paths):
+    for path in paths:
         parts = path.removeprefix("out:").split("/")
         for depth, part in enumerate(parts):
-            numbers = _NUMBER.findall(part)
-            if numbers and not any(_NUMBER.search(above) for above in parts[:depth]):
-                last = part.rindex(numbers[-1])
-                shape = "/".join([*parts[:depth], part[:last] + "*" + part[last + len(numbers[-1]) :]])
-                entries.setdefault(_NUMBER.sub("?", shape) if len(numbers) > 1 else shape, set()).add(numbers[-1])
-                break
-    likely = [(len(numbers), shape) for shape, numbers in entries.items() if len(numbers) > 1 and path_ok(shape)]
-    return OUT + "/" + max(likely)[1] if likely else None
-
-
-def path_ok(shape: str) -> bool:
-    """Whether this may be a checkpoint's name: event files and logs, which are numbered too, are not."""
-    return not re.search(r"events|tfevents|\.log|version_", shape)
+            numbers = list(_NUMBER.finditer(_EXTENSION.sub("", part)))
+            if numbers:
+                last = numbers[-1]
+                above = [_NUMBER.sub("*", directory) for directory in parts[:depth]]
+                shape = "/".join([*above, _NUMBER.sub("*", part[: last.start()]) + "*" + part[last.end() :]])
+                entries.setdefault(shape, set()).add(last[0])
+    likely = [
+        (_CALLED.search(shape) is not None, -shape.count("/"), len(numbers), shape)
+        for shape, numbers in entries.items()
+        if len(numbers) > 1 and not _OTHER.search(shape)
+    ]
+    return f"{OUT}/{max(likely)[-1]}" if likely else None

@@ -63,8 +63,8 @@ class TrialStarted(Event, frozen=True, kw_only=True):
     outstanding: int = 1
     """The target's claim of how many saves it lets be under way at once."""
     judged: tuple[str, ...] = ()
-    """Of a command: which of its signs are known and steady: `checkpoints`, `resumed`, `saved`, `result`, `resumes` (it was seen
-    to resume from a checkpoint without any fault)."""
+    """Of a command: which of its signs are known and steady: `checkpoints`, `resumed`, `saved`, `result`, `resumes` (without any
+    fault it said the very step of the checkpoint that it was given), `exact` (it then ended with the same result)."""
     at_end: str = "await"
     """What the training script does about outstanding saves before it exits (WorkloadSettings.at_end)."""
 

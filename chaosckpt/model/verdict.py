@@ -38,3 +38,5 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Why the trial is inconclusive, in words; beside a violation, which invariants broke while they judged."""
     judged: tuple[str, ...] = ()
     """The invariants that were judged (not merely skipped for lack of a subject)."""
+    unjudged: tuple[str, ...] = ()
+    """Of a command: the invariants that were not judged, each with its reason and, where one would help, the option, in words."""
