@@ -5,12 +5,14 @@ from __future__ import annotations
 from chaosckpt.model.finding import RootCause, file_pattern
 from chaosckpt.model.journal import Acknowledged, ErrorInjected, Journal
 from chaosckpt.model.verdict import Verdict, Violation
+from chaosckpt.oracle.commands.invariant import INEXACT
 from chaosckpt.oracle.guilt import guilty
 
 
 def root_cause(journal: Journal, verdict: Verdict) -> RootCause:
     """The cause of a verdict's primary violation: its invariant, and where the guilty fault struck.
 
+    Where to resume is enough to show it (`inexact-resume`), no fault is guilty.
     A fault that struck no operation is named by its kind in the operation's place; which fault is guilty, guilt.py
     says. Raises ValueError for a verdict without violation.
     """
@@ -18,7 +20,7 @@ def root_cause(journal: Journal, verdict: Verdict) -> RootCause:
     if violation is None:
         raise ValueError(f"a verdict of {verdict.outcome} has no root cause")
     shown = _shown(journal, violation)
-    fault = guilty(journal.events, shown, violation.attempt)
+    fault = guilty(journal.events, shown, violation.attempt) if violation.error_type != INEXACT else None
     cause = RootCause(invariant=violation.invariant, error_type=violation.error_type)
     if fault is None:
         return cause

@@ -17,7 +17,7 @@ _CHECKPOINT = re.compile(
     r"checkpoint\w*\b.*?\b(?:(?:in|under|at|from|on|below) \S*\w|step[ _]?\d+)", re.IGNORECASE | re.DOTALL
 )
 _CODE_LINE = re.compile(r'^\s*File ".*", line \d+.*$', re.MULTILINE)
-_PEER = re.compile(
+PEER = re.compile(
     r"connection (?:closed|reset|refused)|peer|gloo|process ?group|collective|barrier|broken pipe|tcpstore|"
     r"wait timeout|timed out waiting",
     re.IGNORECASE,
@@ -51,7 +51,7 @@ def lost_its_peer(track: Track) -> bool:
 def _is_peer_error(error: Raised) -> bool:
     if error.error_type.startswith("Dist"):
         return True
-    return not names_its_subject(error.message) and _PEER.search(error.message) is not None
+    return not names_its_subject(error.message) and PEER.search(error.message) is not None
 
 
 def ended_before_recovery(attempt: AttemptView) -> bool:

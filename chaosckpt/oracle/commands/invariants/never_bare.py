@@ -1,0 +1,65 @@
+"""never-bare: once there was a complete checkpoint, a crash never leaves the job without one."""
+
+from __future__ import annotations
+
+from chaosckpt.model.verdict import Violation
+from chaosckpt.oracle.commands import storage
+from chaosckpt.oracle.commands.invariant import CommandInvariant, violation
+from chaosckpt.oracle.commands.launch import Launch
+from chaosckpt.oracle.commands.view import CommandView
+from chaosckpt.oracle.invariant import NotJudged
+
+
+def _judge(view: CommandView) -> list[Violation] | NotJudged:
+    if not view.judges("checkpoints"):
+        return NotJudged("it is not known what the checkpoints are called: --checkpoints")
+    found: list[Violation] = []
+    subjects = 0
+    for launch in view.launches:
+        once = _once(view, launch)
+        if once is None or launch.after is None:
+            continue
+        subjects += 1
+        left = storage.after(view, launch)
+        if not left.whole and not left.unsure:
+            found.append(_bare(view, launch, *once))
+    return found if subjects else NotJudged("no launch that had a complete checkpoint to keep was struck")
+
+
+def _once(view: CommandView, launch: Launch) -> tuple[int, str, tuple[int, ...]] | None:
+    """(step, how it is known, evidence) of a complete checkpoint that this launch must not leave storage without."""
+    if launch.struck_in_recovery or view.damaged_before(launch) or launch.after is None:
+        return None
+    there = storage.before(view, launch).whole
+    if there and launch.before is not None:
+        # A command that began anew, because it never resumes or wasn't told to, may overwrite what it doesn't need.
+        if launch.chosen is None and not view.judges("resumes"):
+            return None
+        return max(there), "had been complete before it", (launch.before.index,)
+    told = [at for at in launch.saved if at.event.step is not None] if view.judges("saved") else []
+    if not told:
+        return None
+    newest = max(told, key=lambda at: (at.event.step or 0, at.index))
+    return newest.event.step or 0, "the command had said was saved", (newest.index,)
+
+
+def _bare(view: CommandView, launch: Launch, step: int, how: str, evidence: tuple[int, ...]) -> Violation:
+    assert launch.after is not None
+    return violation(
+        view,
+        launch,
+        never_bare.name,
+        f"After attempt {launch.number} no complete checkpoint was left, though step {step} {how}.",
+        "nothing-left",
+        (*evidence, launch.after.index),
+        expected=f"step {step}, or a newer one",
+        seen="no complete checkpoint",
+        step=step,
+    )
+
+
+never_bare = CommandInvariant(
+    name="never-bare",
+    holds="once there was a complete checkpoint, there always is one",
+    judge=_judge,
+)

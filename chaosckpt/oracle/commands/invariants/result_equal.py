@@ -1,0 +1,51 @@
+"""result-equal: the job ends with the result of the uninterrupted run."""
+
+from __future__ import annotations
+
+from chaosckpt.model import journal as j
+from chaosckpt.model.verdict import Violation
+from chaosckpt.oracle.commands.invariant import INEXACT, CommandInvariant, violation
+from chaosckpt.oracle.commands.view import CommandView
+from chaosckpt.oracle.invariant import NotJudged
+
+
+def _judge(view: CommandView) -> list[Violation] | NotJudged:
+    if not view.judges("result"):
+        return NotJudged("no result is known that two golden runs agree on: --result, or --result-cmd with --tolerance")
+    closing = view.closing
+    compared = closing.all(j.ResultCompared) if closing is not None else []
+    if closing is None or not compared:
+        return NotJudged("the closing attempt did not come to its end")
+    if view.topology_changed:
+        return NotJudged("the number of ranks changed, and with it what the job computes")
+    if view.damaged_before(closing):
+        return NotJudged("a file was damaged, which no command is asked to notice")
+    at = compared[-1]
+    if at.event.equal:
+        return []
+    resumed = closing.chosen
+    how = f"resumed from step {resumed}" if resumed is not None else "launched again"
+    sentence = f"The command, {how} in attempt {closing.number}, ended with another result than the uninterrupted run."
+    exact = view.judges("exact")
+    if not exact:
+        sentence += " It does so without any fault, too: what it saves, or what it restores, is not its whole state."
+    return [
+        violation(
+            view,
+            closing,
+            result_equal.name,
+            sentence,
+            "other-result" if exact else INEXACT,
+            (at.index,),
+            expected=at.event.expected,
+            seen=at.event.seen,
+            step=resumed,
+        )
+    ]
+
+
+result_equal = CommandInvariant(
+    name="result-equal",
+    holds="the job ends with the result of the uninterrupted run",
+    judge=_judge,
+)

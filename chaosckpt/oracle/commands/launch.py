@@ -1,0 +1,138 @@
+"""One launch of a command, as the journal tells it."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+
+from chaosckpt.model import journal as j
+from chaosckpt.model.journal import AnyEvent
+from chaosckpt.model.operation import READING
+from chaosckpt.oracle.view import At, E, ended_by_fault
+
+_OF_SAVE = re.compile(r"of save (\d+)$")
+
+
+@dataclass(frozen=True, eq=False)
+class Launch:
+    """One launch of the command. `before` is what lay on storage when it began; None before the first launch."""
+
+    number: int
+    start: At[j.AttemptStarted]
+    events: tuple[At[AnyEvent], ...]
+    before: At[j.CheckpointsSeen] | None
+
+    def all(self, kind: type[E]) -> list[At[E]]:
+        return [At(at.index, at.event) for at in self.events if isinstance(at.event, kind)]
+
+    @property
+    def closing(self) -> bool:
+        return self.start.event.closing
+
+    @property
+    def world_size(self) -> int:
+        return sum(self.start.event.ranks)
+
+    @property
+    def end(self) -> At[j.AttemptEnded] | None:
+        return next(iter(self.all(j.AttemptEnded)), None)
+
+    @property
+    def outcome(self) -> str:
+        return self.end.event.outcome if self.end is not None else ""
+
+    @property
+    def operations(self) -> int:
+        """How many operations its ranks performed together."""
+        return sum(self.end.event.operations) if self.end is not None else 0
+
+    @property
+    def exit(self) -> At[j.RankExited] | None:
+        """How the command's own process ended."""
+        return next((at for at in self.all(j.RankExited) if at.event.rank == 0), None)
+
+    @functools.cached_property
+    def killed(self) -> bool:
+        return any(ended_by_fault(at.event) for at in self.all(j.RankExited))
+
+    @functools.cached_property
+    def after(self) -> At[j.CheckpointsSeen] | None:
+        return next(iter(self.all(j.CheckpointsSeen)), None)
+
+    @functools.cached_property
+    def resumed(self) -> tuple[At[j.Said], ...]:
+        """The lines that say which step was resumed from."""
+        return tuple(at for at in self.all(j.Said) if at.event.what == "resumed")
+
+    @functools.cached_property
+    def saved(self) -> tuple[At[j.Said], ...]:
+        """The lines that say that a step was saved."""
+        return tuple(at for at in self.all(j.Said) if at.event.what == "saved")
+
+    @functools.cached_property
+    def chosen(self) -> int | None:
+        """The one step that it said it resumed from; None where it said none, or several.
+
+        Several come from ranks that disagree, from a script that tries one after the other, or from a launcher that starts ranks
+        again by itself, and which of these it was the lines don't tell.
+        """
+        steps = {at.event.step for at in self.resumed}
+        if self.disturbed and len(self.resumed) > self.world_size:
+            return None
+        return next(iter(steps)) if len(steps) == 1 else None
+
+    @functools.cached_property
+    def disturbed(self) -> tuple[int, ...]:
+        """Indices of what faults did while it ran: they may be why its recovery went wrong, or why it ended."""
+        return tuple(at.index for at in self.events if _struck(at.event))
+
+    @functools.cached_property
+    def struck_in_recovery(self) -> tuple[int, ...]:
+        """Indices of the faults that may have struck before it had read its checkpoint, as far as labels tell."""
+        return tuple(at.index for at in self.events if _struck(at.event) and _may_be_recovery(at.event))
+
+    @functools.cached_property
+    def struck_saves(self) -> frozenset[int]:
+        """The steps in whose saves faults struck this launch."""
+        labels = [at.event.label for at in self.all(j.FaultLanded) if at.event.operation is not None]
+        return frozenset(int(found[1]) for label in labels if (found := _OF_SAVE.search(label)) is not None)
+
+    @functools.cached_property
+    def struck_retention(self) -> bool:
+        """Whether a fault struck while it removed older checkpoints."""
+        return any(at.event.label.startswith("retire") for at in self.all(j.FaultLanded))
+
+    @property
+    def undisturbed(self) -> bool:
+        """Whether it came to its end with no fault in it."""
+        return self.outcome == "finished" and not self.disturbed
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended by itself, with an error, and no fault in it explains that."""
+        return self.outcome == "failed" and not self.disturbed
+
+    @property
+    def ending(self) -> str:
+        """How its own process ended."""
+        found = self.exit.event if self.exit is not None else None
+        if found is None:
+            return "without a status"
+        return f"by signal {found.signal}" if found.signal is not None else f"with status {found.exit_code}"
+
+    @property
+    def tail(self) -> str:
+        """The end of what it printed, where it failed."""
+        return self.exit.event.stderr_tail if self.exit is not None else ""
+
+
+def _struck(event: AnyEvent) -> bool:
+    """Whether a fault struck while the command ran, and not between two launches."""
+    return isinstance(event, j.ErrorInjected) or (isinstance(event, j.FaultLanded) and event.operation is not None)
+
+
+def _may_be_recovery(event: AnyEvent) -> bool:
+    if isinstance(event, j.ErrorInjected):
+        return event.operation.address.op in READING
+    return isinstance(event, j.FaultLanded) and event.label.endswith("of the recovery")
