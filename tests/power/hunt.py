@@ -93,9 +93,7 @@ class Hunt:
         use(arena, self.scenario)
         self.census = measure(self.scenario, arena)
         deadlines = msgspec.structs.replace(deadlines_of(self.census), floor_seconds=FLOOR_SECONDS)
-        self._executor = Executor(
-            self.scenario, arena, deadlines, turns, lambda trial, event: None, census=self.census
-        )
+        self._executor = Executor(self.scenario, arena, deadlines, turns, lambda trial, event: None, census=self.census)
 
     def seed(self, seed: int) -> Catch:
         """Search, shrink what was found, and compare with random kills."""
@@ -119,9 +117,14 @@ class Hunt:
         return self._executor.run(schedule, trial).verdict.primary
 
     def _shrunk(self, schedule: Schedule, violation: Violation) -> tuple[Schedule, Violation]:
-        """The smallest schedule that still breaks the same invariant. With one fault left, where it strikes is no matter here."""
+        """The schedule with the fewest faults that still breaks the same invariant, and what it breaks it with.
+
+        A campaign's shrinker goes on to move each fault to the simplest place; here only their number counts.
+        """
         shrinker = Shrinker(schedule, self.census, cap=self.limits.shrinking)
-        while len(shrinker.best.faults) > 1 and (wanted := shrinker.wanted()):
+        while wanted := shrinker.wanted():
+            if len(wanted[0].faults) == len(shrinker.best.faults) <= MOST_FAULTS:
+                break
             found = self._violation(wanted[0], "shrink")
             same = found is not None and found.invariant == violation.invariant
             shrinker.tell(wanted[0], same)
@@ -135,7 +138,9 @@ class Hunt:
         return None
 
 
-def hunt(canary: str, declared: str, arena: Arena, seeds: Sequence[int], limits: Limits, turns: Turns, say: Say) -> Result:
+def hunt(
+    canary: str, declared: str, arena: Arena, seeds: Sequence[int], limits: Limits, turns: Turns, say: Say
+) -> Result:
     """All seeds of one canary."""
     one = Hunt(canary, arena, limits, turns, say)
     return Result(canary, declared, limits, tuple(one.seed(seed) for seed in seeds))

@@ -17,6 +17,7 @@ MORE: dict[str, dict[str, Any]] = {
     "canary-added-rng-copied": GROWING,
     "canary-resized-position": GROWING,
     "canary-stale-shards": {"ranks": ((1, 1, 1), (1, 1))},
+    "canary-trusting": {"faults": {"kinds": {"cut": 1.0, "bit-flip": 2.0}}},
     "canary-unawaited": {"workload": {"at_end": "close"}},
     "canary-unbounded": {"workload": {"outstanding": 2}},
 }

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import queue
 import signal
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TypeVar
+
+import structlog
 
 from chaosckpt.engine.arena import Arena
 from chaosckpt.errors import ChaosckptError
@@ -20,12 +23,14 @@ def side_by_side(
     tasks: Sequence[Task],
     work: Callable[[Task, Arena], Result],
     failed: Callable[[Task, str], Result],
-    open_arena: Callable[[], Arena],
+    open_arena: Callable[[Task], Arena],
     width: int,
+    *,
+    keep: bool = True,
 ) -> list[Result]:
     """The results of `work`, in the order of the tasks. One that fails in a known way gives what `failed` makes of the reason.
 
-    An arena is closed after trouble with it, and opened anew. Whatever else a thread raises is raised here.
+    With `keep` a thread's arena serves all its tasks; one that had trouble is opened anew. Whatever else a thread raises is raised here.
     """
     waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
     for number in range(len(tasks)):
@@ -41,14 +46,17 @@ def side_by_side(
                 number = waiting.get_nowait()
                 try:
                     if arena is None:
-                        arena = open_arena()
+                        arena = open_arena(tasks[number])
                         arenas.append(arena)
                     results[number] = work(tasks[number], arena)
                 except ChaosckptError as error:
                     results[number] = failed(tasks[number], f"{type(error).__name__}: {error}")
-                    if arena is not None:
-                        arenas.remove(arena)
-                        arena.close()
+                    broken = True
+                else:
+                    broken = False
+                if arena is not None and (broken or not keep):
+                    arenas.remove(arena)
+                    arena.close()
                     arena = None
         except queue.Empty:
             pass
@@ -62,6 +70,13 @@ def side_by_side(
         for thread in threads:
             while thread.is_alive():
                 thread.join(timeout=0.5)  # A join without a limit would keep signals from being handled.
+    except KeyboardInterrupt as interrupt:
+        errors.append(interrupt)
+        for arena in list(arenas):
+            for node in arena.distinct():
+                node.destroy()  # What runs there ends, and its thread with it.
+        for thread in threads:
+            thread.join(timeout=20)
     finally:
         for arena in arenas:
             arena.close()
@@ -71,9 +86,10 @@ def side_by_side(
 
 
 def interruptible() -> None:
-    """SIGTERM ends the run as Ctrl-C does: with everything closed and removed."""
+    """SIGTERM ends the run as Ctrl-C does, with everything closed and removed; what is logged leaves standard output alone."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, interrupt)
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
