@@ -26,12 +26,17 @@ class DcpAsyncProcess(DcpAsync):
 
     name = "dcp-async-process"
 
-    def begin(self, snapshot: dict[str, Any], directory: Path) -> Future[Any]:
+    def saver_group(self) -> dist.ProcessGroup | None:
+        """None: what the ranks have to tell one another before the savers are spawned, they tell in the job's group."""
+        return None
+
+    def begin(self, snapshot: dict[str, Any], directory: Path, group: dist.ProcessGroup | None) -> Future[Any]:
         """Hand a copy of the snapshot to the saver process, which is spawned at the first save."""
         meet_at_the_jobs_store()
         future = state_dict_saver.async_save(
             snapshot,
             storage_writer=self.writer(directory),
+            process_group=group,
             async_checkpointer_type=AsyncCheckpointerType.PROCESS,
         )
         return cast("Future[Any]", future)

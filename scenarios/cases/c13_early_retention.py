@@ -6,6 +6,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, ClassVar
 
+import torch.distributed as dist
+
 from chaosckpt.targets.dcp import METADATA
 from chaosckpt.targets.dcp_async import DcpAsync
 from chaosckpt.targets.layout import remove_tree, steps_in
@@ -20,9 +22,9 @@ class EarlyRetention(DcpAsync):
     name = "c13"
     options: ClassVar = {**DcpAsync.options, "keep": 1}
 
-    def begin(self, snapshot: dict[str, Any], directory: Path) -> Future[Any]:
+    def begin(self, snapshot: dict[str, Any], directory: Path, group: dist.ProcessGroup | None) -> Future[Any]:
         """Begin to save into `directory`, and remove the other checkpoints."""
-        future = super().begin(snapshot, directory)
+        future = super().begin(snapshot, directory, group)
         self.stage("retire")
         if self.rank == 0:
             for step in steps_in(self.shared):

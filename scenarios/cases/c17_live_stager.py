@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, cast
 
+import torch.distributed as dist
 from torch.distributed.checkpoint import state_dict_saver
 from torch.distributed.checkpoint.staging import AsyncStager
 
@@ -27,12 +28,12 @@ class LiveTensors(DcpAsync):
 
     name = "c17"
 
-    def begin(self, snapshot: dict[str, Any], directory: Path) -> Future[Any]:
+    def begin(self, snapshot: dict[str, Any], directory: Path, group: dist.ProcessGroup | None) -> Future[Any]:
         """Start the saver on the live state."""
         future = state_dict_saver.async_save(
             snapshot,
             storage_writer=self.writer(directory),
-            process_group=self.saver_group(),
+            process_group=group,
             async_stager=LiveStager(),
         )
         return cast("Future[Any]", future)

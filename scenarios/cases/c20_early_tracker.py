@@ -6,6 +6,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+import torch.distributed as dist
+
 from chaosckpt.targets.dcp_async import DcpAsync
 
 TRACKER = "latest_checkpointed_iteration.txt"
@@ -16,9 +18,9 @@ class EarlyTracker(DcpAsync):
 
     name = "c20"
 
-    def begin(self, snapshot: dict[str, Any], directory: Path) -> Future[Any]:
+    def begin(self, snapshot: dict[str, Any], directory: Path, group: dist.ProcessGroup | None) -> Future[Any]:
         """Begin to save. The fault: the tracker follows the call, not the save."""
-        future = super().begin(snapshot, directory)
+        future = super().begin(snapshot, directory, group)
         if self.rank == 0:
             tracker = self.shared / TRACKER
             tracker.with_suffix(".new").write_text(directory.name.removeprefix("step-"))

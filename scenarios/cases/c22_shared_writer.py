@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, cast
 
+import torch.distributed as dist
 from torch.distributed.checkpoint import state_dict_saver
 from torch.distributed.checkpoint.filesystem import FileSystemWriter
 
@@ -22,9 +23,9 @@ class SharedWriter(DcpAsyncOverlapping):
         super().__init__(context)
         self._writer = FileSystemWriter(self.shared)
 
-    def begin(self, snapshot: dict[str, Any], directory: Path) -> Future[Any]:
+    def begin(self, snapshot: dict[str, Any], directory: Path, group: dist.ProcessGroup | None) -> Future[Any]:
         """The fault: `checkpoint_id` sets the writer's path, also for the save that is still under way."""
         future = state_dict_saver.async_save(
-            snapshot, checkpoint_id=directory, storage_writer=self._writer, process_group=self.saver_group()
+            snapshot, checkpoint_id=directory, storage_writer=self._writer, process_group=group
         )
         return cast("Future[Any]", future)

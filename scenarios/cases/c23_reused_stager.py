@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
+import torch.distributed as dist
 from torch.distributed.checkpoint import state_dict_saver
 from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
 
@@ -32,13 +33,13 @@ class ReusedStager(DcpAsyncOverlapping):
         super().__init__(context)
         self._stagers = deque(DefaultStager(OPTIONS) for _ in range(self.stagers))
 
-    def begin(self, snapshot: dict[str, Any], directory: Path) -> Future[Any]:
+    def begin(self, snapshot: dict[str, Any], directory: Path, group: dist.ProcessGroup | None) -> Future[Any]:
         """Copy the snapshot by the stager that was used longest ago, and start the saver."""
         self._stagers.rotate()
         future = state_dict_saver.async_save(
             snapshot,
             storage_writer=self.writer(directory),
-            process_group=self.saver_group(),
+            process_group=group,
             async_stager=self._stagers[0],
         )
         return cast("Future[Any]", future)
