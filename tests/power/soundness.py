@@ -25,7 +25,7 @@ from chaosckpt.model.settings import Strategy
 from chaosckpt.plugins import fault_kinds, load_target
 from chaosckpt.strategies.drawing import draw
 from tests.engine.case import scenario_of
-from tests.power.side_by_side import interruptible, side_by_side
+from tests.power.side_by_side import SideBySide, interruptible
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial" / "my_target.py"
 TARGETS = {
@@ -153,7 +153,7 @@ def main(context: click.Context, trials: int, seed: int, first: int, targets: st
     def failed(subject: Subject, why: str) -> Tally:
         return Tally(subject=subject, trouble=why)
 
-    tallies = side_by_side(_chosen(targets), one, failed, fresh, width, keep=False)
+    tallies = SideBySide(one, failed, fresh, keep=False).run(_chosen(targets), width)
     console.print(table(tallies))
     file.write(msgspec.json.format(msgspec.json.encode(tallies), indent=2) + b"\n")
     context.exit(1 if any(tally.violations or tally.trouble for tally in tallies) else 0)
