@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import Protocol
 
 import pytest
 
@@ -29,17 +30,26 @@ class Impatient(Deadlines, frozen=True):
 DEADLINES = Impatient(golden_seconds=0.1, floor_seconds=1.0)
 """Others hang, which is waited for three times as long again."""
 
-Run = Callable[[Scenario, Schedule], tuple[j.Journal, Verdict]]
+PATIENT = Deadlines(golden_seconds=1.0, floor_seconds=6.0)
+"""A child process that imports torch takes seconds of CPU."""
+
+
+class Run(Protocol):
+    """Runs a schedule of a scenario, of two nodes at most, and judges it."""
+
+    def __call__(
+        self, scenario: Scenario, schedule: Schedule, deadlines: Deadlines = DEADLINES
+    ) -> tuple[j.Journal, Verdict]: ...
 
 
 @pytest.fixture(scope="session")
 def run() -> Iterator[Run]:
-    """Runs a schedule of a scenario, of two nodes at most, and judges it."""
+    """One for all tests."""
     arena = open_local(scenario_of("dcp-async", ((1, 1),)))
 
-    def run(scenario: Scenario, schedule: Schedule) -> tuple[j.Journal, Verdict]:
+    def run(scenario: Scenario, schedule: Schedule, deadlines: Deadlines = DEADLINES) -> tuple[j.Journal, Verdict]:
         use(arena, scenario)
-        executor = Executor(scenario, arena, DEADLINES, Turns(), lambda trial, event: None)
+        executor = Executor(scenario, arena, deadlines, Turns(), lambda trial, event: None)
         executed = executor.run(schedule, "0:0")
         return executed.journal, executed.verdict
 

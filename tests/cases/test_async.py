@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from chaosckpt.campaign import scenario as scenarios
+from chaosckpt.engine.rest import descendants
 from chaosckpt.faults.errno import StorageError
 from chaosckpt.faults.latency import Latency
 from chaosckpt.faults.saver_kill import SaverKill
@@ -15,7 +17,7 @@ from chaosckpt.model import journal as j
 from chaosckpt.model.fault import Fault
 from chaosckpt.model.scenario import Scenario
 from tests.cases.catalogue import DIRECTORY, SAVER, SLOW_MS, at, killed, schedule_of
-from tests.cases.conftest import Run
+from tests.cases.conftest import PATIENT, Run
 
 SLOW_SAVE: list[Fault] = [Latency(at("step-000002/__0_0.distcp", role="thread"), SLOW_MS)]
 KILLED_IN_SAVE = killed(SAVER)
@@ -93,7 +95,7 @@ def test_a_saver_process_outlives_the_group(run: Run) -> None:
             "topology": {"ranks": [[2]]},
         }
     )
-    journal, verdict = run(scenario, schedule_of([[]]))
+    journal, verdict = run(scenario, schedule_of([[]]), PATIENT)
     assert verdict.outcome == "pass", verdict
     assert recovered(journal, 1) == {2}
 
@@ -102,7 +104,7 @@ def test_the_saver_process_is_killed(run: Run) -> None:
     """Goal: the rank notices that its saver is gone, doesn't acknowledge, and leaves nothing that runs on."""
     scenario = scenarios.parse({"name": "saver-kill", "target": {"use": "dcp-async-process"}, **PROCESS_RANKS})
     fault = SaverKill(at("step-000002/__0_0.distcp", role="child"))
-    journal, verdict = run(scenario, schedule_of([[fault]]))
+    journal, verdict = run(scenario, schedule_of([[fault]]), PATIENT)
     assert verdict.outcome == "pass", verdict
     assert recovered(journal, 1) == {1}
     (raised,) = [event for event in journal.events if isinstance(event, j.Raised)]
@@ -110,16 +112,14 @@ def test_the_saver_process_is_killed(run: Run) -> None:
     assert not savers()
 
 
-def savers() -> list[str]:
-    """Command lines of spawned Python processes that belong to a rank of ours."""
+def savers() -> list[int]:
+    """Processes below this one that torch has spawned as savers."""
     found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                environment = (entry / "environ").read_bytes()
-                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-            if b"DCP_USE_PREFIX_STORE=1" in environment:
-                found.append(command)
+    for pid in descendants(os.getpid()):
+        try:
+            environment = Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            continue
+        if b"DCP_USE_PREFIX_STORE=1" in environment:
+            found.append(pid)
     return found

@@ -43,5 +43,10 @@ def test_a_clear_refusal_is_right(run: Run) -> None:
 
 def test_every_scenario_is_tested() -> None:
     """Goal: no scenario of a case lies about untested."""
-    tested = {case.broken for case in CASES} | {case.right for case in CASES} | {"c31"} | {f"async-{manner}" for manner in ("close", "destroyed-group", "exit")}
+    tested = (
+        {case.broken for case in CASES}
+        | {case.right for case in CASES}
+        | {"c31"}
+        | {f"async-{manner}" for manner in ("close", "destroyed-group", "exit")}
+    )
     assert {path.stem for path in DIRECTORY.glob("*.toml")} <= tested
