@@ -76,7 +76,7 @@ def _failed_to_recover(view: TrialView, closing: AttemptView) -> NotJudged | Non
         return None
     if recovery.owed.required is not None:
         return NotJudged("the closing attempt failed to recover, which newest-complete judges")
-    if closing.resumes and view.damaged(closing.recovery_ends):
+    if view.damaged(closing.recovery_ends):
         return NotJudged("files were damaged, so that the closing attempt was entitled to refuse, on any rank")
     if closing.resumes and not recovery.attempt.recovered:
         return NotJudged("the closing attempt was entitled to refuse, and how it did is judged by clear-failure")
