@@ -6,6 +6,8 @@ TRIALS ?= 300
 SEED   ?= 1
 SCENARIO ?= scenarios/dcp.toml
 PYTEST_ARGS ?=
+# Test files that run side by side: two cores each have a trial of their own.
+TEST_WORKERS ?= 2
 POWER_ARGS ?=
 SOUNDNESS_ARGS ?=
 # Set it where a campaign that finds violations (exit code 1) has done its work, as in CI.
@@ -42,7 +44,7 @@ fuzz: $(VENV)/.installed
 	$(BIN)/chaosckpt fuzz $(SCENARIO) --trials $(TRIALS) --seed $(SEED) $(if $(FINDINGS_OK),|| test $$? -eq 1)
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
