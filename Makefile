@@ -6,12 +6,16 @@ TRIALS ?= 300
 SEED   ?= 1
 SCENARIO ?= scenarios/dcp.toml
 PYTEST_ARGS ?=
+# Test files that run side by side: two cores each have a trial of their own.
+TEST_WORKERS ?= 2
+POWER_ARGS ?=
+SOUNDNESS_ARGS ?=
 # Set it where a campaign that finds violations (exit code 1) has done its work, as in CI.
 FINDINGS_OK ?=
 # Extra options for pip, such as `--index-url URL` for an internal mirror or torch's index of CPU builds.
 PIP_OPTIONS ?=
 
-.PHONY: help fuzz test lint types contract bench check map clean
+.PHONY: help fuzz test lint types contract bench power soundness check map clean
 .DEFAULT_GOAL := help
 
 help:
@@ -21,6 +25,8 @@ help:
 	@echo "make types     mypy --strict"
 	@echo "make contract  the layers (import-linter)"
 	@echo "make map       write the map of docs/ARCHITECTURE.md anew"
+	@echo "make power     hunt every canary; options in POWER_ARGS, as in POWER_ARGS='--seeds 1'"
+	@echo "make soundness run every correct target; options in SOUNDNESS_ARGS, as in SOUNDNESS_ARGS='--trials 100'"
 	@echo "make bench     python -m benchmarks: a table and JSON"
 
 $(BIN)/python:
@@ -38,7 +44,7 @@ fuzz: $(VENV)/.installed
 	$(BIN)/chaosckpt fuzz $(SCENARIO) --trials $(TRIALS) --seed $(SEED) $(if $(FINDINGS_OK),|| test $$? -eq 1)
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -52,6 +58,12 @@ contract: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks
+
+power: $(VENV)/.installed-test
+	$(BIN)/python -m tests.power $(POWER_ARGS)
+
+soundness: $(VENV)/.installed-test
+	$(BIN)/python -m tests.power.soundness $(SOUNDNESS_ARGS)
 
 map: $(VENV)/.installed-test
 	$(BIN)/python -m tests.architecture

@@ -228,7 +228,7 @@ class AttemptRun(Acts):
         now = time.monotonic()
         if self._survivors_until is not None:
             # They may stand still for ever, which is no hang: they wait for what a fault took from them.
-            if now > self._survivors_until:
+            if now > max(self._survivors_until, self._progress_until(now)):
                 self._kill(None, "harness")
             return
         partly = [fault for fault, held in self._held.items() if fault >= 0 and fault not in self.landed and held]
@@ -239,15 +239,25 @@ class AttemptRun(Acts):
                 self._reasons[fault] = f"only {len(self._held[fault])} of its {wanted} operations are reached together"
                 self._resume(fault)
             return
-        before = tuple(self.operations)
-        if self.counts() != before:
-            self._last_progress = now
+        self._note_progress(now)
         quiet = now - self._last_progress
         if (
             quiet > self._deadlines.hang_seconds and self._at_rest()
         ) or now - self._started > self._deadlines.longest_seconds:
             self._hung = True
             self._kill(None, "harness")
+
+    def _note_progress(self, now: float) -> None:
+        before = tuple(self.operations)
+        if self.counts() != before:
+            self._last_progress = now
+
+    def _progress_until(self, now: float) -> float:
+        """The end of the grace of a job that lost no rank: it goes on for as long as it gets anywhere."""
+        if len(self._alive) < self.topology.world_size or self._stopped:
+            return 0.0
+        self._note_progress(now)
+        return min(self._last_progress + self._deadlines.grace_seconds, self._started + self._deadlines.longest_seconds)
 
     def counts(self) -> tuple[int, ...]:
         """Operations performed so far by each rank."""

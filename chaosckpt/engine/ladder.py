@@ -8,7 +8,6 @@ from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.attempt import AttemptRun
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.messages import AttemptOrder, Held, Stepping
-from chaosckpt.errors import HarnessError
 from chaosckpt.model.census import GoldenRun
 from chaosckpt.model.operation import Address
 from chaosckpt.model.topology import Topology
@@ -66,7 +65,7 @@ def climb(arena: Arena, order: AttemptOrder, topology: Topology, deadlines: Dead
     """How far the peers get at every operation of every rank, and its own training, which has this many steps.
 
     `order` is the golden attempt's. The storage is emptied before each climb, so the attempt must be one from the start.
-    Raises HarnessError where a climb doesn't come to its end.
+    Empty where the job doesn't end well when it is stepped.
     """
     table: Rungs = {}
     for rank in range(topology.world_size):
@@ -76,7 +75,8 @@ def climb(arena: Arena, order: AttemptOrder, topology: Topology, deadlines: Dead
         )
         run = _LadderRun(arena, stepped, topology, deadlines, steps)
         if run.run() != "finished":
-            raise HarnessError(f"the job did not finish while rank {rank} was stepped through its operations")
+            # A job that fails when one rank is slow is the campaign's to find, which can do with less than reach.
+            return {}
         table.update(run.rungs)
     return table
 

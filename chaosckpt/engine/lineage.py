@@ -42,6 +42,28 @@ def ended_children() -> Iterator[tuple[int, int]]:
         yield pid, status
 
 
+def orphans(session: int) -> list[int]:
+    """What a process that has ended and that led this session has left behind, as far as this process has adopted it."""
+    found = []
+    for child in _children():
+        try:
+            if os.getsid(child) == session:
+                found.append(child)
+        except ProcessLookupError:
+            continue
+    return found
+
+
+def _children() -> Iterator[int]:
+    """This process's children; none on a kernel that doesn't list them."""
+    for task in os.listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{task}/children", encoding="ascii") as children:
+                yield from map(int, children.read().split())
+        except OSError:
+            continue
+
+
 def kill_trees(roots: Iterable[int]) -> None:
     """SIGKILL these processes and all their descendants, those included that are forked meanwhile."""
     for root in roots:

@@ -27,7 +27,7 @@ from chaosckpt.engine.armed import ArmedFaults
 from chaosckpt.engine.channel import Channel, pair
 from chaosckpt.engine.disturbing import disturb
 from chaosckpt.engine.launcher import Launcher
-from chaosckpt.engine.lineage import adopt_orphans, die_with_parent, ended_children
+from chaosckpt.engine.lineage import adopt_orphans, die_with_parent, ended_children, kill_trees, orphans
 from chaosckpt.engine.messages import (
     AttemptOrder,
     Exited,
@@ -327,6 +327,7 @@ class Node:
         if process is None or process.status is not None:
             return
         process.status = status
+        kill_trees(orphans(pid))  # what it started dies with it, as on a machine of its own
         untraced: tuple[str, ...] = ()
         if process.gate is not None:
             self._unregister(process.gate)

@@ -168,7 +168,11 @@ class RankProcess:
             place = (held.operation.sequence, strike.fault, strike.trigger)
             if place not in self._announced and (strike.trigger >= 0 or strike.fault < 0):
                 self._announced.add(place)
-                self._push(Held(strike.fault, strike.trigger, _without_data(held.operation), self.phase.label))
+                self._push(
+                    Held(
+                        strike.fault, strike.trigger, _without_data(held.operation), self.phase.label_of(held.operation)
+                    )
+                )
         return alive
 
     def resume(self, fault: int) -> None:
@@ -191,23 +195,29 @@ class RankProcess:
             self._strikes[operation.sequence] = strike
         elif isinstance(decision, Errno):
             name = os.strerror(decision.number)
-            self._push(Struck(strike.fault, _without_data(operation), self.phase.label, name, strike.first))
+            self._push(
+                Struck(strike.fault, _without_data(operation), self.phase.label_of(operation), name, strike.first)
+            )
         elif isinstance(decision, Short):
             words = f"only {decision.length} of {operation.length} bytes written"
-            self._push(Struck(strike.fault, _without_data(operation), self.phase.label, words, strike.first))
+            self._push(
+                Struck(strike.fault, _without_data(operation), self.phase.label_of(operation), words, strike.first)
+            )
         return decision
 
     def _hidden(self, operation: Operation, names: Sequence[str]) -> None:
         """A listing really lacked entries: only that is evidence."""
         strike, words = self._strikes[operation.sequence], f"listed without {', '.join(map(printable, names))}"
-        self._push(Struck(strike.fault, _without_data(operation), self.phase.label, words, strike.first))
+        self._push(Struck(strike.fault, _without_data(operation), self.phase.label_of(operation), words, strike.first))
 
     def _observe(self, operation: Operation) -> None:
         if operation.part == 0:  # a large write kept with its data comes in parts
             self.count(operation)
         if self._record != "nothing":
             phase = self.phase
-            self.records.append(Labelled(operation, next(self._order), phase.name, phase.step, phase.stage))
+            self.records.append(
+                Labelled(operation, next(self._order), phase.name, phase.step_of(operation), phase.stage)
+            )
 
     def count(self, operation: Operation) -> None:
         """One more operation."""

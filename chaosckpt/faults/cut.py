@@ -88,7 +88,7 @@ class Cut(Fault, frozen=True, tag="cut"):
 def _cuts_through(scene: Scene, i: int) -> st.SearchStrategy[Cut]:
     """Cuts that hold operation `i`: mostly it alone, else with a peer that lags behind its reach."""
     alone = scene.trigger_at(i).map(lambda trigger: Cut((trigger,)))
-    partners = [j for j in scene.candidates if j != i and scene.map.consistent((i, j))]
+    partners = [j for j in scene.candidates if j != i and scene.together(i, j)]
     if not partners:
         return alone
     together = st.sampled_from(partners).flatmap(

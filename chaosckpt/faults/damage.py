@@ -9,11 +9,13 @@ Place = tuple[str, int | None]
 
 
 def read_files(scene: Scene) -> list[Place]:
-    """The files that the recovery of this attempt reads, in the order of names; random names can't be foretold."""
+    """The files that the recovery of this attempt reads, in the order of names."""
     if not scene.attempt or not scene.exact or scene.resumes_from is None:
         return []
-    opened = [p.address for p in scene.map.points if p.label.step is None and p.address.op == "open_read"]
-    places = {(at.path, _node(scene, at.path, at.rank)) for at in opened if "*" not in at.path}
+    recovery = [p.address for p in scene.map.points if p.label.step is None]
+    directories = {at.path for at in recovery if at.op == "list"}
+    opened = [at for at in recovery if at.op == "open_read" and at.path not in directories]
+    places = {(at.path, _node(scene, at.path, at.rank)) for at in opened}
     return sorted(places, key=lambda place: (place[0], place[1] or 0))
 
 

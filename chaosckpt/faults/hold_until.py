@@ -66,4 +66,4 @@ class HoldUntil(Fault, frozen=True, tag="hold-until"):
 
 def _partners(scene: Scene, i: int) -> list[int]:
     allowed = set(scene.candidates)
-    return [j for j in scene.map.races(i) if j in allowed]
+    return [j for j in scene.map.races(i) if j in allowed and scene.together(i, j)]

@@ -94,10 +94,10 @@ def parent(path: str) -> str:
 def _first_looks(scene: Scene) -> Iterator[tuple[Address, str]]:
     """For each rank and each path that a recovery reads, or a directory on the way there: the rank's first look for it.
 
-    Of a save it is what the rank opens to read and hasn't made itself. Random names can't be foretold.
+    Of a save it is what the rank opens to read and hasn't made itself.
     """
     points, allowed = scene.map.points, set(scene.candidates)
-    read = [p for p in points if p.address.op == "open_read" and "*" not in p.address.path]
+    read = [p for p in points if p.address.op == "open_read"]
     recovered = sorted({path for p in read if p.label.step is None for path in _and_above(p.address.path)})
     for rank in range(scene.topology.world_size):
         made: list[str] = []

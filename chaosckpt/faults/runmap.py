@@ -3,6 +3,7 @@ choose then."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -88,23 +89,48 @@ class RunMap:
         """
         if len(self.run.training) == len(self.points):
             return self.run.training[i]
-        if self._lender is None or self.points[i].label.step is None:
-            return 0
-        there = self._lender.index(self.points[i].address)
-        return 0 if there is None else self._lender.training(there)
+        there = self._in_lender(i)
+        return 0 if there is None or self._lender is None else self._lender.training(there)
+
+    def _in_lender(self, i: int) -> int | None:
+        """The same operation of the same save in the main run.
+
+        Its address there may differ: it may be the fifth listing of a directory here, and the seventh there.
+        """
+        return None if self._lender is None else self._lender._of_save.get(self._names[i])
+
+    def _lent(self, there: int) -> int | None:
+        """The operation here of which an operation of a save of the main run is the same."""
+        assert self._lender is not None
+        return self._of_save.get(self._lender._names[there])
+
+    @cached_property
+    def _names(self) -> list[tuple[object, ...]]:
+        """For each operation what it is called within its save, whichever run that save is part of."""
+        seen: Counter[tuple[object, ...]] = Counter()
+        found: list[tuple[object, ...]] = []
+        for point in self.points:
+            address = point.address
+            name = (point.label.step, address.rank, address.role, address.op, address.path)
+            found.append((*name, seen[name]))
+            seen[name] += 1
+        return found
+
+    @cached_property
+    def _of_save(self) -> dict[tuple[object, ...], int]:
+        """The operations of saves by these names."""
+        return {name: i for i, name in enumerate(self._names) if self.points[i].label.step is not None}
 
     def _borrowed_reach(self, i: int) -> tuple[int, ...] | None:
-        if self._lender is None or self.points[i].label.step is None:
-            return None
-        there = self._lender.index(self.points[i].address)
-        measured = None if there is None else self._lender.known_reach(there)
-        if measured is None:
+        there = self._in_lender(i)
+        measured = None if there is None or self._lender is None else self._lender.known_reach(there)
+        if measured is None or self._lender is None:
             return None
         counts: list[int] = []
         for rank, count in enumerate(measured):
             own = self._lender.of_rank(rank)
-            last = self._index.get(self._lender.points[own[count - 1]].address) if count else None
-            if last is None or self.points[last].label.step is None:
+            last = self._lent(own[count - 1]) if count else None
+            if last is None:
                 return None
             counts.append(self._place[last] + 1)
         counts[self.points[i].address.rank] = self._place[i]
@@ -176,7 +202,7 @@ class RunMap:
         found = dict(self.run.commits)
         if not found and self._lender is not None:
             for step, i in self._lender.run.commits.items():
-                here = self._index.get(self._lender.points[i].address)
+                here = self._lent(i)
                 if here is not None:
                     found[step] = here
         if not found:

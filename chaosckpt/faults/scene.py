@@ -120,6 +120,13 @@ class Scene:
     def can_strike(self, accepts: Accepts = anywhere) -> bool:
         return any(accepts(self.map.points[i]) for i in self.candidates)
 
+    def together(self, i: int, j: int) -> bool:
+        """Whether operations `i` and `j` of two ranks are known to be held at the same time.
+
+        Where saves overlap nothing is known: how many operations a rank has performed doesn't say which.
+        """
+        return self.scenario.workload.outstanding == 1 and self.map.consistent((i, j))
+
     def narrowed(self, until: Sequence[Trigger]) -> Scene:
         """The same scene for faults that must strike before these."""
         return replace(self, until=tuple(until))

@@ -50,8 +50,9 @@ class StaleSave(Fault, frozen=True, tag="stale-save"):
 
     @classmethod
     def strategy(cls, scene: Scene) -> st.SearchStrategy[StaleSave] | None:
-        """One of the saves of the main run, by all of its ranks; before the first launch, too."""
-        found = list(dict.fromkeys(_stale(scene.census.main)))
+        """One of the saves of the main run, by all of its ranks; before the first launch, too. Each lies there once."""
+        earlier = {fault for plan in scene.history for fault in plan.faults}
+        found = [fault for fault in dict.fromkeys(_stale(scene.census.main)) if fault not in earlier]
         return st.sampled_from(found) if found else None
 
 

@@ -32,7 +32,7 @@ class Short(msgspec.Struct, frozen=True):
 
 
 class Hide(msgspec.Struct, frozen=True):
-    """List a directory without these entries; any other operation is performed untouched."""
+    """List a directory without the entries of these names (nonces decoded); any other operation is performed untouched."""
 
     names: tuple[str, ...]
 

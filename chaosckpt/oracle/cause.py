@@ -6,7 +6,8 @@ from chaosckpt.model.finding import RootCause, file_pattern
 from chaosckpt.model.journal import Acknowledged, ErrorInjected, Journal
 from chaosckpt.model.verdict import Verdict, Violation
 from chaosckpt.oracle.commands.invariant import INEXACT
-from chaosckpt.oracle.guilt import guilty
+from chaosckpt.oracle.guilt import guilty, resized
+from chaosckpt.oracle.invariants.full_state import full_state
 
 
 def root_cause(journal: Journal, verdict: Verdict) -> RootCause:
@@ -19,8 +20,12 @@ def root_cause(journal: Journal, verdict: Verdict) -> RootCause:
     violation = verdict.primary
     if violation is None:
         raise ValueError(f"a verdict of {verdict.outcome} has no root cause")
-    shown = _shown(journal, violation)
-    fault = guilty(journal.events, shown, violation.attempt) if violation.error_type != INEXACT else None
+    fault = guilty(journal.events, _shown(journal, violation), violation.attempt)
+    if violation.invariant == full_state.name:
+        # What another number of ranks loads wrong is the change's doing, wherever the job was interrupted before.
+        fault = resized(journal.events, violation.evidence, violation.attempt) or fault
+    if violation.error_type == INEXACT:
+        fault = None
     cause = RootCause(invariant=violation.invariant, error_type=violation.error_type)
     if fault is None:
         return cause

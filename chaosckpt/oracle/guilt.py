@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chaosckpt.model.journal import AnyEvent, ErrorInjected, FaultLanded, StorageDestroyed, StorageDisturbed
+from chaosckpt.model.journal import (
+    AnyEvent,
+    ErrorInjected,
+    FaultLanded,
+    Recovered,
+    SaveStarted,
+    StorageDestroyed,
+    StorageDisturbed,
+)
 from chaosckpt.oracle.view import ended_by_fault
 
 
@@ -22,6 +30,17 @@ def guilty(events: Sequence[AnyEvent], shown: int, attempt: int) -> FaultLanded 
         if faults:
             return faults[-1]
     return None
+
+
+def resized(events: Sequence[AnyEvent], evidence: Sequence[int], attempt: int) -> FaultLanded | None:
+    """The fault that changed the number of ranks, where the evidence is a state that one number of ranks captured and
+    another one loaded; else None."""
+    told = [events[index] for index in evidence]
+    sizes = {event.digest.world_size for event in told if isinstance(event, SaveStarted | Recovered)}
+    if len(sizes) < 2:
+        return None
+    landed = [event for event in events if isinstance(event, FaultLanded) and "world-size-change" in event.needs]
+    return next((fault for fault in reversed(landed) if fault.attempt <= attempt), None)
 
 
 def _place(fault: FaultLanded, events: Sequence[AnyEvent]) -> int:

@@ -93,7 +93,7 @@ def _doubtful_hang(attempt: AttemptView) -> Iterator[str]:
     """A confirmed hang is judged by the invariants; survivors of a killed rank may hang."""
     if attempt.rank_was_killed or attempt.hang_confirmed:
         return
-    if attempt.hung_in_recovery or attempt.closing:
+    if attempt.hung_in_recovery or attempt.closing or attempt.unharmed:
         yield f"attempt {attempt.number} hung, which was not confirmed by running it alone at three times the deadline"
 
 

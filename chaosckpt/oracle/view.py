@@ -203,6 +203,12 @@ class AttemptView:
         return bool(self.stopped) or any(ended_by_fault(at.event) for at in self.all(RankExited))
 
     @functools.cached_property
+    def unharmed(self) -> bool:
+        """True when faults only delayed it, if any struck: no rank was killed or stopped, and no error injected."""
+        landed = [at.event for at in self.all(FaultLanded) if at.event.operation is not None]
+        return not (self.rank_was_killed or self.all(ErrorInjected) or any(fault.needs for fault in landed))
+
+    @functools.cached_property
     def finished(self) -> bool:
         """True when every rank reached its end and exited with code 0."""
         ends = [(track.finished, track.exit) for track in self.tracks]

@@ -21,7 +21,11 @@ def ranks(numbers: Iterable[int]) -> str:
 def aftermath(view: TrialView, before: int, attempt: int) -> str:
     """A sentence about the fault most likely behind what showed at this place of the journal; empty where none
     landed."""
-    fault = guilty(view.journal.events, before, attempt)
+    return blamed(guilty(view.journal.events, before, attempt))
+
+
+def blamed(fault: j.FaultLanded | None) -> str:
+    """A sentence that names a fault as the one most likely behind something; empty where there is none."""
     if fault is None:
         return ""
     where = f" at {fault.operation.address}" if fault.operation is not None else ""

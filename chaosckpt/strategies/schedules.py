@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from chaosckpt.errors import UsageError
 from chaosckpt.faults.scene import Scene
 from chaosckpt.model.census import Census
-from chaosckpt.model.fault import Fault
+from chaosckpt.model.fault import Fault, Trigger
 from chaosckpt.model.operation import Address
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import AttemptPlan, Schedule
@@ -84,7 +84,7 @@ def from_deck(draw: Draw, deck: Deck) -> Schedule:
         if not plan.faults:
             break
         history.append(plan)
-        if not last and not _can_go_on(draw, plan, expected):
+        if not last and not _can_go_on(draw, deck, plan, expected):
             break
         expected = deck.atlas.following(expected, plan)
     return Schedule(tuple(history))
@@ -223,10 +223,15 @@ def _ordered(scene: Scene, places: Sequence[int], others: Sequence[int]) -> bool
     return all(scene.map.surely_before(i, j) for i in places for j in others)
 
 
-def _can_go_on(draw: Draw, plan: AttemptPlan, expected: Expected) -> bool:
-    """Whether a further attempt can be foreseen well enough to aim at its operations."""
+def _can_go_on(draw: Draw, deck: Deck, plan: AttemptPlan, expected: Expected) -> bool:
+    """Whether a further attempt can be foreseen well enough to aim at its operations.
+
+    Where saves overlap, those beside the one that is struck may end or not, and only a struck recovery is foreseen.
+    """
     ending = next((fault for fault in plan.faults if fault.ends != "nothing"), None)
     if ending is None or ending.blurs:
+        return False
+    if deck.scenario.workload.outstanding > 1 and not all(_recovers(expected, at) for at in ending.strikes()):
         return False
     if ending.ends == "perhaps":
         return bool(ending.strikes()) and draw(st.integers(0, 3)) == 0
@@ -237,6 +242,11 @@ def _can_go_on(draw: Draw, plan: AttemptPlan, expected: Expected) -> bool:
     done = list(counts)
     done[rank] = max(done[rank], _end_of_save(expected, ending.strikes()[0].address))
     return expected.map.resumes_from(done) == expected.map.resumes_from(counts)
+
+
+def _recovers(expected: Expected, trigger: Trigger) -> bool:
+    i = expected.map.index(trigger.address)
+    return i is not None and expected.map.points[i].label.step is None
 
 
 def _end_of_save(expected: Expected, address: Address) -> int:

@@ -58,16 +58,17 @@ class DcpAsync(Dcp):
         self.stage("snapshot")
         snapshot = state.sharded_state_dict()
         self.stage("persist")
+        # A new group is agreed on through rank 0, which a script may let go as soon as `save` has returned there. After the
+        # clearing, for which all wait, every rank has its group.
+        group = self.saver_group()
         self.on_rank_zero(f"clearing {directory}", lambda: self.clear(directory))
-        saving = AsyncSave(directory, self.begin(snapshot, directory))
+        saving = AsyncSave(directory, self.begin(snapshot, directory, group))
         self.running.append(saving)
         return saving
 
-    def begin(self, snapshot: dict[str, Any], directory: Path) -> Future[Any]:
+    def begin(self, snapshot: dict[str, Any], directory: Path, group: dist.ProcessGroup | None) -> Future[Any]:
         """Copy the snapshot and start the saver; the future ends with the save."""
-        future = state_dict_saver.async_save(
-            snapshot, storage_writer=self.writer(directory), process_group=self.saver_group()
-        )
+        future = state_dict_saver.async_save(snapshot, storage_writer=self.writer(directory), process_group=group)
         return cast("Future[Any]", future)
 
     def close(self) -> None:

@@ -84,6 +84,7 @@ class Case:
             places=(),
             faults=tuple(fault.to_builtins() for fault in faults),
             record="operations",
+            collective_timeout_seconds=PATIENT.collective_seconds,
         )
         events: list[j.AnyEvent] = []
         outcome = AttemptRun(self.arena, order, topology, faults, events.append, PATIENT).run()

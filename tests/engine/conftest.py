@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from chaosckpt.engine import storage
+from chaosckpt.engine.arena import Arena, node_settings
+from chaosckpt.engine.local import LocalNode
 from tests.engine.case import Case, scenario_of
 
 
@@ -29,5 +33,28 @@ def two_tier() -> Iterator[Case]:
 def dcp_async() -> Iterator[Case]:
     """A job whose saver works in a thread while it trains: two saves in four steps."""
     case = Case(scenario_of("dcp-async", workload={"steps": 4, "save_every": 2}))
+    yield case
+    case.close()
+
+
+@pytest.fixture(scope="session")
+def child_saver() -> Iterator[Case]:
+    """A job whose ranks save in child processes."""
+    case = Case(scenario_of(f"{Path(__file__).with_name('child_saver.py')}:ChildSaver"))
+    yield case
+    case.close()
+
+
+@pytest.fixture
+def two_node_processes(dcp: Case) -> Iterator[Case]:
+    """The dcp job on two nodes, each with a process of its own as under Ray; its census is that of `dcp`."""
+    directory = storage.make_below(None)
+    nodes = []
+    for number in range(2):
+        logs = directory / f"logs-{number}"
+        logs.mkdir()
+        modules = dcp.arena.nodes[0].modules
+        nodes.append(LocalNode(node_settings(dcp.scenario, logs, gate=True, modules=modules)))
+    case = Case(dcp.scenario, Arena(nodes, directory, directory))
     yield case
     case.close()

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import find, given, settings
 
 from chaosckpt.faults.cut import Cut
+from chaosckpt.faults.runmap import RunMap
+from chaosckpt.faults.scene import Scene
+from chaosckpt.model.census import Census, GoldenRun, Label, Point
+from chaosckpt.model.operation import Address, Role
+from chaosckpt.model.topology import Topology
 from tests.faults.operations import trigger
+from tests.strategies import dcp_model
 
 
 def test_a_cut_waits_for_rest_and_kills_everyone(job):
@@ -38,3 +45,43 @@ def test_a_cut_with_steps_is_simpler_without_them():
     cut = Cut((trigger(rank=1),), ((0, 3), (1, 3)))
     assert [simpler.steps for simpler in cut.simpler()] == [(), ((1, 3),), ((0, 3),), ((0, 2), (1, 2))]
     assert list(Cut((trigger(),)).simpler()) == []
+
+
+def point(rank: int, role: Role, step: int, nth: int) -> Point:
+    return Point(Address(rank, role, "write", f"shared:step_{step}/{rank}", 1, nth), Label("persist", step), 8)
+
+
+def saving_in_threads() -> Scene:
+    """Two ranks whose savers write step 2 in threads, while training comes as far as step 4, and step 4 at the end."""
+    points = [point(rank, "thread", 2, nth) for nth in range(3) for rank in range(2)]
+    points += [point(rank, "main", 4, nth) for nth in range(3) for rank in range(2)]
+    order = range(len(points))
+    run = GoldenRun(
+        topology=Topology((1, 1)),
+        resumed_from=None,
+        points=tuple(points),
+        reach=tuple((3, 3) if i < 6 else (6, 6) for i in order),
+        training=tuple(4 if i < 6 else 0 for i in order),
+        saves=(2, 4),
+    )
+    return Scene(scenario=dcp_model.scenario(), census=Census(runs=(run,)), map=RunMap(run))
+
+
+DRAWN = Cut.strategy(saving_in_threads())
+assert DRAWN is not None
+
+
+@given(DRAWN)
+@settings(max_examples=200, deadline=None, database=None)
+def test_steps_are_drawn_where_training_gets_while_a_saver_is_held(cut):
+    """After the save that is at work, up to the step that was measured; the same one for all; never for a rank's own saves."""
+    assert len({step for _, step in cut.steps}) <= 1
+    if any(trigger.address.role == "main" for trigger in cut.at):
+        assert not cut.steps
+    assert all(step in (3, 4) for _, step in cut.steps)
+
+
+@pytest.mark.parametrize("steps", [((0, 3),), ((1, 4),), ((0, 3), (1, 3))])
+def test_one_rank_or_all_are_held_before_a_step(steps):
+    """Both the rank of the saver alone and every rank occur."""
+    assert find(DRAWN, lambda cut: cut.steps == steps, settings=settings(max_examples=2000, database=None))

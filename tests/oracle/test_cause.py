@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from chaosckpt.model import journal as j
@@ -97,3 +98,15 @@ def test_stopped_rank_is_guilty() -> None:
     story.fault("sigstop", at=operation(op="write"), label="persist of save 4", needs=("process-crash",))
     story.fault("latency", 1, at=operation(op="stat"), label="persist of save 4").exits(by="harness").ends("hung")
     assert _cause(story.attempt(closing=True).recovers(None).ends_well())[:3] == ("newest-complete", "persist", "write")
+
+
+def test_change_of_world_is_guilty_of_what_is_lost_by_it() -> None:
+    """Wherever the job was interrupted before: streams, data position and optimizer that another world lacks are its doing."""
+    for label in ("persist of save 4", "commit of save 4"):
+        story = Story(faults=[["cut"], ["world-size"]]).attempt().recovers(None).saves(2).cut(label=label)
+        story.events.append(
+            j.FaultLanded(attempt=1, fault=0, kind="world-size", evidence="1+1 became 1", needs=("world-size-change",))
+        )
+        story.attempt((1,), closing=True)
+        story.recovers(2, but=lambda digest: msgspec.structs.replace(digest, optimizer={})).ends_well()
+        assert _cause(story) == ("full-state", "", "world-size", "", "lost-optimizer")

@@ -16,7 +16,7 @@ from chaosckpt.campaign.execution import Turns
 from chaosckpt.engine.arena import Arena
 from tests.power import scenes
 from tests.power.hunt import Limits, Result, hunt
-from tests.power.side_by_side import interruptible, side_by_side
+from tests.power.side_by_side import SideBySide, interruptible
 from tests.power.table import table
 from tests.power.warm_arena import warm
 
@@ -53,7 +53,7 @@ def main(
     def failed(name: str, why: str) -> Result:
         return Result(name, known[name], limits, trouble=why)
 
-    results = side_by_side(chosen or list(known), one, failed, warm, width)
+    results = SideBySide(one, failed, warm, keep=True).run(chosen or list(known), width)
     console.print(table(results))
     file.write(msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n")
     context.exit(0 if all(result.met for result in results) else 1)

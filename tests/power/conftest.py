@@ -1,4 +1,4 @@
-"""One warm arena for all canaries: they differ in a few lines, not in what their ranks import."""
+"""One warm arena for all canaries, with the census of the correct target from which most are derived."""
 
 from __future__ import annotations
 
@@ -6,12 +6,24 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.engine.case import Case, scenario_of
+from chaosckpt.engine.arena import Arena
+from chaosckpt.engine.golden import measure
+from chaosckpt.model.census import Census
+from tests.engine.case import scenario_of
+from tests.power.warm_arena import use, warm
 
 
 @pytest.fixture(scope="session")
-def atomic() -> Iterator[Case]:
-    """The correct target from which most canaries are derived."""
-    case = Case(scenario_of("torch-save-atomic"))
-    yield case
-    case.close()
+def arena() -> Iterator[Arena]:
+    """Warm, and used by one test after the other."""
+    arena = warm()
+    yield arena
+    arena.close()
+
+
+@pytest.fixture(scope="session")
+def census(arena: Arena) -> Census:
+    """The census of torch-save-atomic: by it is judged what a trial leaves on storage."""
+    scenario = scenario_of("torch-save-atomic")
+    use(arena, scenario)
+    return measure(scenario, arena)

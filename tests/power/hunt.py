@@ -35,18 +35,17 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Catch(msgspec.Struct, frozen=True):
-    """One seed's hunt. `trials` until the first violation, which broke `invariant`; None where there was none.
+    """One seed's hunt. `trials` until the first violation of the declared invariant, `sentence`; None where there was none.
 
-    `faults` is what the schedule shrank to, `shown` the invariant that it breaks then. `kills`: trials until kills at random
-    times showed a violation.
+    `faults` is how many its schedule shrank to. `others` are the trials before it that violated another invariant, with
+    its name. `kills`: trials until kills at random times showed a violation, of whatever invariant.
     """
 
     seed: int
     trials: int | None
-    invariant: str = ""
     sentence: str = ""
     faults: int = 0
-    shown: str = ""
+    others: tuple[tuple[int, str], ...] = ()
     kills: int | None = None
 
 
@@ -75,17 +74,15 @@ class Result(msgspec.Struct, frozen=True):
 
     @property
     def met(self) -> bool:
-        """Whether every seed found it and shrunk it to few faults, and most often saw the invariant that it declares."""
-        found = [catch for catch in self.catches if catch.trials and catch.faults <= MOST_FAULTS]
-        shown = [catch.shown for catch in found]
-        often = max((shown.count(name) for name in shown), default=0)
-        return bool(found) and len(found) == len(self.catches) and shown.count(self.declared) == often
+        """Whether every seed found it, and shrunk it to few faults."""
+        return bool(self.catches) and all(catch.trials and catch.faults <= MOST_FAULTS for catch in self.catches)
 
 
 class Hunt:
     """One canary on a warm arena."""
 
-    def __init__(self, canary: str, arena: Arena, limits: Limits, turns: Turns, say: Say) -> None:
+    def __init__(self, canary: str, declared: str, arena: Arena, limits: Limits, turns: Turns, say: Say) -> None:
+        self.declared = declared
         self.limits = limits
         self.say = lambda text: say(f"{canary}: {text}")
         self.scenario = scenes.scenario(canary)
@@ -93,40 +90,45 @@ class Hunt:
         use(arena, self.scenario)
         self.census = measure(self.scenario, arena)
         deadlines = msgspec.structs.replace(deadlines_of(self.census), floor_seconds=FLOOR_SECONDS)
-        self._executor = Executor(
-            self.scenario, arena, deadlines, turns, lambda trial, event: None, census=self.census
-        )
+        self._executor = Executor(self.scenario, arena, deadlines, turns, lambda trial, event: None, census=self.census)
 
     def seed(self, seed: int) -> Catch:
         """Search, shrink what was found, and compare with random kills."""
-        catch = Catch(seed, None)
-        for index in range(self.limits.trials):
-            schedule = draw(seed, index, self.scenario, self.census, self.kinds)
-            violation = self._violation(schedule, f"{seed}:{index}")
-            if violation is not None:
-                smallest, shown = self._shrunk(schedule, violation)
-                catch = Catch(
-                    seed, index + 1, violation.invariant, violation.sentence, len(smallest.faults), shown.invariant
-                )
-                break
-        found = f"{catch.shown} after {catch.trials} trials" if catch.trials else "not found"
-        self.say(f"seed {seed}: {found}, shrunk to {catch.faults} faults")
+        catch = self._search(seed)
+        found = f"{self.declared} after {catch.trials} trials, {catch.faults} faults" if catch.trials else "not found"
+        self.say(f"seed {seed}: {found}")
         kills = self._kills(seed)
         self.say(f"seed {seed}: by random kills {f'after {kills}' if kills else 'not found'}")
         return msgspec.structs.replace(catch, kills=kills)
 
+    def _search(self, seed: int) -> Catch:
+        others: list[tuple[int, str]] = []
+        for index in range(self.limits.trials):
+            schedule = draw(seed, index, self.scenario, self.census, self.kinds)
+            violation = self._violation(schedule, f"{seed}:{index}")
+            if violation is None:
+                continue
+            if violation.invariant == self.declared:
+                faults = len(self._shrunk(schedule).faults)
+                return Catch(seed, index + 1, violation.sentence, faults, tuple(others))
+            others.append((index + 1, violation.invariant))
+        return Catch(seed, None, others=tuple(others))
+
     def _violation(self, schedule: Schedule, trial: str) -> Violation | None:
         return self._executor.run(schedule, trial).verdict.primary
 
-    def _shrunk(self, schedule: Schedule, violation: Violation) -> tuple[Schedule, Violation]:
-        """The smallest schedule that still breaks the same invariant. With one fault left, where it strikes is no matter here."""
+    def _shrunk(self, schedule: Schedule) -> Schedule:
+        """The schedule with the fewest faults that still violates the declared invariant first.
+
+        A campaign's shrinker goes on to move each fault to the simplest place; here only their number counts.
+        """
         shrinker = Shrinker(schedule, self.census, cap=self.limits.shrinking)
-        while len(shrinker.best.faults) > 1 and (wanted := shrinker.wanted()):
+        while wanted := shrinker.wanted():
+            if len(wanted[0].faults) == len(shrinker.best.faults) <= MOST_FAULTS:
+                break
             found = self._violation(wanted[0], "shrink")
-            same = found is not None and found.invariant == violation.invariant
-            shrinker.tell(wanted[0], same)
-            violation = found if found is not None and same else violation
-        return shrinker.best, violation
+            shrinker.tell(wanted[0], found is not None and found.invariant == self.declared)
+        return shrinker.best
 
     def _kills(self, seed: int) -> int | None:
         for index in range(self.limits.kills):
@@ -135,7 +137,9 @@ class Hunt:
         return None
 
 
-def hunt(canary: str, declared: str, arena: Arena, seeds: Sequence[int], limits: Limits, turns: Turns, say: Say) -> Result:
+def hunt(
+    canary: str, declared: str, arena: Arena, seeds: Sequence[int], limits: Limits, turns: Turns, say: Say
+) -> Result:
     """All seeds of one canary."""
-    one = Hunt(canary, arena, limits, turns, say)
+    one = Hunt(canary, declared, arena, limits, turns, say)
     return Result(canary, declared, limits, tuple(one.seed(seed) for seed in seeds))

@@ -17,8 +17,11 @@ MORE: dict[str, dict[str, Any]] = {
     "canary-added-rng-copied": GROWING,
     "canary-resized-position": GROWING,
     "canary-stale-shards": {"ranks": ((1, 1, 1), (1, 1))},
+    "canary-trusting": {"faults": {"kinds": {"cut": 1.0, "bit-flip": 2.0}}},
     "canary-unawaited": {"workload": {"at_end": "close"}},
     "canary-unbounded": {"workload": {"outstanding": 2}},
+    # Among all kinds an error in a recovery is drawn about once in two hundred trials.
+    "canary-unreadable-deleted": {"faults": {"kinds": {"cut": 1.0, "errno": 2.0}}},
 }
 """What a canary's scenario has beside its target: a bug that shows in another world needs one, and so on."""
 

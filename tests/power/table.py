@@ -15,11 +15,12 @@ def table(results: Sequence[Result]) -> Table:
     found.add_column("canary")
     for heading in ("trials", "faults", "random kills"):
         found.add_column(heading, justify="right")
-    found.add_column("first invariant")
+    found.add_column("invariant")
+    found.add_column("others before it")
     found.add_column("")
     for result in results:
         if not result.catches:
-            found.add_row(result.canary, "", "", "", result.trouble, "FAILED")
+            found.add_row(result.canary, "", "", "", result.declared, result.trouble, "FAILED")
             continue
         limits = result.limits
         found.add_row(
@@ -27,7 +28,8 @@ def table(results: Sequence[Result]) -> Table:
             _trials(result.trials, limits.trials),
             f"{result.faults:g}",
             _trials(result.kills, limits.kills),
-            _invariants(result),
+            result.declared,
+            _others(result),
             "" if result.met else "MISSED",
         )
     return found
@@ -37,9 +39,7 @@ def _trials(median: float, limit: int) -> str:
     return f"{median:g}" if median <= limit else f"not in {limit}"
 
 
-def _invariants(result: Result) -> str:
-    """What the seeds saw, with how many where they don't agree, and what was declared where none saw it."""
-    shown = [catch.shown for catch in result.catches if catch.trials]
-    counts = {name: shown.count(name) for name in dict.fromkeys(shown)}
-    text = ", ".join(name if len(counts) == 1 else f"{name} ({count})" for name, count in counts.items()) or "none"
-    return text if set(counts) == {result.declared} else f"{text}; declared: {result.declared}"
+def _others(result: Result) -> str:
+    """Which other invariants trials violated before, and how many of all seeds' trials."""
+    names = [name for catch in result.catches for _, name in catch.others]
+    return ", ".join(f"{name} ({names.count(name)})" for name in dict.fromkeys(names))

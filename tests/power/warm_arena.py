@@ -12,8 +12,8 @@ NODES = 3
 """As many as the largest topology of any canary has."""
 
 
-def warm() -> Arena:
-    """An arena that has seen the correct target from which most canaries are derived."""
+def warm(name: str = "torch-save-atomic") -> Arena:
+    """An arena for any target. It has seen the correct one from which most canaries are derived."""
     return open_local(scenario_of("torch-save-atomic", ranks=((1,) * NODES,)))
 
 

@@ -9,11 +9,14 @@ import sys
 from collections import Counter
 
 import pytest
+from hypothesis import find, settings
 
 from chaosckpt.errors import UsageError
+from chaosckpt.faults.errno import StorageError
 from chaosckpt.model.scenario import FaultSettings
 from chaosckpt.model.schedule import decode, encode
-from chaosckpt.strategies import draw, is_single
+from chaosckpt.strategies import Atlas, draw, is_single
+from chaosckpt.strategies.singles import recoveries
 from tests.strategies import dcp_model
 from tests.strategies.kinds import KINDS
 from tests.strategies.trial_model import missed
@@ -153,3 +156,24 @@ def test_a_plugin_more_leaves_the_single_faults_alone(census, scenario, drawn):
     """Drawn schedules change with the set of kinds, as documented; the walk through single points doesn't."""
     fewer = {name: kind for name, kind in KINDS.items() if name != "latency"}
     assert [draw(1, index, scenario, census, fewer) for index in range(1, 40, 2)] == drawn[1:40:2]
+
+
+@pytest.mark.parametrize("op", ["list", "stat", "open_read", "read"])
+def test_errors_strike_whatever_a_recovery_reads(census, scenario, op):
+    """EIO is drawn for listings, looks, opens and reads of a job that recovers after a crash."""
+    for _, scene in recoveries(scenario, Atlas(census), KINDS):
+        strategy = StorageError.strategy(scene)
+        assert strategy is not None
+        quiet = settings(max_examples=2000, database=None)
+        assert find(strategy, lambda fault: (fault.error, fault.at.address.op) == ("EIO", op), settings=quiet)
+
+
+def test_damage_at_rest_is_drawn_where_it_is_asked_for(census):
+    """A kind of weight 0 takes part once a scenario names it; nothing is aimed at what follows it."""
+    scenario = dcp_model.scenario(faults=FaultSettings(kinds={"cut": 1.0, "bit-flip": 1.0, "truncation": 1.0}))
+    schedules = [draw(1, index, scenario, census, KINDS) for index in range(2, 200, 2)]
+    damaged = [
+        plan for schedule in schedules for plan in schedule.attempts if any(fault.blurs for fault in plan.faults)
+    ]
+    assert {fault.kind for plan in damaged for fault in plan.faults} == {"bit-flip", "truncation"}
+    assert all(schedule.attempts[-1] is plan for schedule in schedules for plan in schedule.attempts if plan in damaged)

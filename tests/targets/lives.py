@@ -14,7 +14,9 @@ from chaosckpt.targets.dcp import Dcp
 from chaosckpt.targets.dcp_async import DcpAsync
 from chaosckpt.targets.dcp_overwrite import DcpOverwrite
 from chaosckpt.targets.torch_save import TorchSave
+from chaosckpt.targets.torch_save_async import TorchSaveAsync
 from chaosckpt.targets.torch_save_atomic import TorchSaveAtomic
+from chaosckpt.targets.torch_save_checked import TorchSaveChecked
 from chaosckpt.targets.two_tier import TwoTier
 from chaosckpt.workload.digest import digest
 from chaosckpt.workload.loop import train_step
@@ -35,7 +37,16 @@ def tutorial_target(file: str, name: str) -> type[Target]:
 
 
 MyTarget = tutorial_target("my_target", "MyTarget")
-BUILT_IN: list[type[Target]] = [TorchSave, TorchSaveAtomic, Dcp, DcpOverwrite, DcpAsync, TwoTier]
+BUILT_IN: list[type[Target]] = [
+    TorchSave,
+    TorchSaveAtomic,
+    TorchSaveAsync,
+    TorchSaveChecked,
+    Dcp,
+    DcpOverwrite,
+    DcpAsync,
+    TwoTier,
+]
 ALL = [*BUILT_IN, MyTarget]
 
 

@@ -7,34 +7,77 @@ from pathlib import Path
 import pytest
 
 from chaosckpt.targets import Chosen, Intent, Nothing, Target
+from chaosckpt.targets.canaries.added_position_lost import AddedPositionLost
+from chaosckpt.targets.canaries.added_rng_copied import AddedRngCopied
 from chaosckpt.targets.canaries.blocked import Blocked
+from chaosckpt.targets.canaries.early_acknowledgement import EarlyAcknowledgement
+from chaosckpt.targets.canaries.early_marker import EarlyMarker
 from chaosckpt.targets.canaries.exit_zero import ExitZero
 from chaosckpt.targets.canaries.hang import Hang
+from chaosckpt.targets.canaries.highest import Highest
 from chaosckpt.targets.canaries.in_place import InPlace
+from chaosckpt.targets.canaries.litter import Litter
+from chaosckpt.targets.canaries.live_snapshot import LiveSnapshot
 from chaosckpt.targets.canaries.misreport import Misreport
 from chaosckpt.targets.canaries.mixed import Mixed
 from chaosckpt.targets.canaries.oldest import Oldest
+from chaosckpt.targets.canaries.one_notices import OneNotices
 from chaosckpt.targets.canaries.optimizer_lost import OptimizerLost
 from chaosckpt.targets.canaries.own_newest import OwnNewest
+from chaosckpt.targets.canaries.pointer_early import PointerEarly
+from chaosckpt.targets.canaries.pointer_in_place import PointerInPlace
+from chaosckpt.targets.canaries.resized_position import ResizedPosition
+from chaosckpt.targets.canaries.retires_first import RetiresFirst
+from chaosckpt.targets.canaries.rng_lost import RngLost
 from chaosckpt.targets.canaries.sampler_lost import SamplerLost
+from chaosckpt.targets.canaries.save_advances import SaveAdvances
+from chaosckpt.targets.canaries.save_draws import SaveDraws
 from chaosckpt.targets.canaries.scheduler_lost import SchedulerLost
 from chaosckpt.targets.canaries.shared_rng import SharedRng
 from chaosckpt.targets.canaries.silent_start import SilentStart
+from chaosckpt.targets.canaries.space_ignored import SpaceIgnored
+from chaosckpt.targets.canaries.stale_shards import StaleShards
+from chaosckpt.targets.canaries.thread_error_lost import ThreadErrorLost
 from chaosckpt.targets.canaries.torn import Torn
+from chaosckpt.targets.canaries.trusting import Trusting
+from chaosckpt.targets.canaries.unawaited import Unawaited
+from chaosckpt.targets.canaries.unbounded import Unbounded
+from chaosckpt.targets.canaries.unreadable_deleted import UnreadableDeleted
+from chaosckpt.targets.canaries.youngest_kept import YoungestKept
 from tests.targets.lives import Scene, tutorial_target
 from tests.workload.ranks import Killed
 
 EAGER = tutorial_target("my_eager_target", "MyEagerTarget")
 SOUND_WITHOUT_FAULTS: list[type[Target]] = [
-    InPlace,
-    Misreport,
-    Torn,
-    Mixed,
-    OwnNewest,
-    SilentStart,
+    AddedPositionLost,
+    AddedRngCopied,
+    Blocked,
+    EarlyAcknowledgement,
+    EarlyMarker,
     ExitZero,
     Hang,
-    Blocked,
+    Highest,
+    InPlace,
+    Litter,
+    LiveSnapshot,
+    Misreport,
+    Mixed,
+    OneNotices,
+    OwnNewest,
+    PointerEarly,
+    PointerInPlace,
+    ResizedPosition,
+    RetiresFirst,
+    SilentStart,
+    SpaceIgnored,
+    StaleShards,
+    ThreadErrorLost,
+    Torn,
+    Trusting,
+    Unawaited,
+    Unbounded,
+    UnreadableDeleted,
+    YoungestKept,
     EAGER,
 ]
 
@@ -63,6 +106,7 @@ def test_without_a_fault_it_passes_for_correct(tmp_path, cls):
         (SchedulerLost, {"scheduler"}),
         (SamplerLost, {"sampler"}),
         (SharedRng, {"rng"}),
+        (RngLost, {"rng"}),
     ],
 )
 def test_one_part_of_the_state_does_not_come_back(tmp_path, cls, parts):
@@ -70,6 +114,15 @@ def test_one_part_of_the_state_does_not_come_back(tmp_path, cls, parts):
     scene = Scene(tmp_path, cls)
     before, after = scene.train()[1].digests[4], scene.recover()[1].digest
     assert {name for name in before.__struct_fields__ if getattr(before, name) != getattr(after, name)} == parts
+
+
+@pytest.mark.parametrize("cls", [SaveAdvances, SaveDraws])
+def test_a_save_that_meddles_shows_in_what_is_trained_after_it(tmp_path, cls):
+    """What was saved comes back whole, and a job that restarts from it trains otherwise than the one that went on."""
+    scene = Scene(tmp_path, cls)
+    for before, after in zip(scene.train(), scene.recover(), strict=True):
+        assert after.digest == before.digests[4]
+        assert after.losses != before.losses
 
 
 def test_oldest_chooses_the_oldest(tmp_path):

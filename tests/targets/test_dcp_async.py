@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
+from torch.distributed.checkpoint.filesystem import FileSystemWriter
+from torch.distributed.checkpoint.planner import SavePlan, SavePlanner
+from torch.distributed.checkpoint.storage import WriteResult
+from torch.futures import Future
 
 from chaosckpt.model.digest import StateDigest
 from chaosckpt.targets import Chosen
-from chaosckpt.targets.dcp_async import DcpAsync
+from chaosckpt.targets.dcp_async import AsyncSave, DcpAsync
+from chaosckpt.targets.dcp_async_overlapping import DcpAsyncOverlapping
 from chaosckpt.workload.digest import digest
 from chaosckpt.workload.loop import train_step
 from tests.targets.lives import Scene
@@ -22,10 +29,28 @@ class Careless(DcpAsync):
         pass
 
 
+class Held(DcpAsync):
+    """Its writers wait for a word."""
+
+    go_on: ClassVar[threading.Event] = threading.Event()
+
+    def writer(self, directory: Path) -> FileSystemWriter:
+        return HeldWriter(directory)
+
+
+class HeldWriter(FileSystemWriter):
+    """Writes when it is let."""
+
+    def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
+        Held.go_on.wait()
+        return super().write_data(plan, planner)
+
+
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp2"])
-def test_training_on_does_not_reach_into_the_save(tmp_path, strategy):
+@pytest.mark.parametrize("cls", [DcpAsync, DcpAsyncOverlapping])
+def test_training_on_does_not_reach_into_the_save(tmp_path, cls, strategy):
     """Saves follow each other without a wait while parameters change in place; each holds its own step."""
-    scene = Scene(tmp_path, DcpAsync, strategy)
+    scene = Scene(tmp_path, cls, strategy)
 
     def life(rank: int) -> StateDigest:
         job, target = job_of(2, rank, strategy=strategy), scene.target(rank, 2, 0)
@@ -42,6 +67,23 @@ def test_training_on_does_not_reach_into_the_save(tmp_path, strategy):
     for before, after in zip(saved, scene.recover(), strict=True):
         assert after.answer == Chosen(4)
         assert after.digest == before
+
+
+def test_a_save_tells_when_it_is_done(tmp_path):
+    """`done` doesn't wait: while the writer is held it says no, and after the wait it says yes."""
+    scene = Scene(tmp_path, Held)
+
+    def life(rank: int) -> tuple[bool, bool]:
+        job, target = job_of(2, rank), scene.target(rank, 2, 0)
+        train_step(job)
+        saving = target.save(job.state, 1)
+        assert isinstance(saving, AsyncSave)
+        before = saving.done()
+        Held.go_on.set()
+        saving.wait()
+        return before, saving.done()
+
+    assert run_ranks(2, life).results == [(False, True), (False, True)]
 
 
 def test_an_error_of_the_thread_is_raised_by_wait(tmp_path):

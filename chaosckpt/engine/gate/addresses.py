@@ -19,6 +19,10 @@ class Addresses:
         self._incarnations: dict[str, int] = {}
         self._counts: dict[tuple[Role, str, str, int], int] = {}
 
+    def decoded(self, raw: str) -> str:
+        """The path as addresses name it."""
+        return self._decode(raw)
+
     def incarnation(self, raw: str) -> int:
         return self._incarnations.get(self._decode(raw), 0)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Set
+from collections.abc import Callable
 
 from chaosckpt.engine.gate import syscalls as k
 from chaosckpt.engine.gate.kernel import fail, libc
@@ -19,15 +19,15 @@ NAME_OFFSET = {k.NUMBERS[name]: offset for name, offset in _NAME_OFFSETS.items()
 """System call number -> where the name stands in a record."""
 
 
-def without(entries: bytes, names: Set[bytes], name_offset: int) -> tuple[bytes, list[bytes]]:
-    """The records whose names aren't among `names`, unchanged and in order, and the names that were left out."""
+def without(entries: bytes, hides: Callable[[bytes], bool], name_offset: int) -> tuple[bytes, list[bytes]]:
+    """The records whose names `hides` is false of, unchanged and in order, and the names that were left out."""
     kept, hidden = bytearray(), []
     position = 0
     while position < len(entries):
         (length,) = struct.unpack_from("=H", entries, position + _LENGTH_OFFSET)
         record = entries[position : position + length]
         name = record[name_offset : record.index(b"\0", name_offset)]
-        if name in names:
+        if hides(name):
             hidden.append(name)
         else:
             kept += record

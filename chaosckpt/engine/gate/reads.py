@@ -52,13 +52,17 @@ def _list(tree: Tree, call: Call) -> Steps:
     if not isinstance(decision, Hide):
         yield from tree.carry_out(operation, decision, lambda: 0)
         return CONTINUE
-    shared, names = held.descriptor, {os.fsencode(name) for name in decision.names}
+    shared, above, hidden = held.descriptor, held.raw.removesuffix("."), frozenset(decision.names)
+    above = above if above.endswith(":") else f"{above}/"
+
+    def hides(name: bytes) -> bool:
+        return tree.addresses.decoded(above + os.fsdecode(name)).rpartition(":")[2].rpartition("/")[2] in hidden
 
     def filtered() -> int:
         # The position in the directory is one with the caller's. An empty answer would mean the end, so it is read on.
         entries = kept = read_entries(call.number, shared, min(call.word(2), CHUNK))
         while entries:
-            kept, left_out = without(entries, names, NAME_OFFSET[call.number])
+            kept, left_out = without(entries, hides, NAME_OFFSET[call.number])
             if left_out:
                 tree.hidden(operation, [os.fsdecode(name) for name in left_out])
             if kept:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from chaosckpt.model.verdict import Violation
+from chaosckpt.oracle.guilt import resized
 from chaosckpt.oracle.identity import Deviation, Identity
 from chaosckpt.oracle.invariant import Invariant, NotJudged
 from chaosckpt.oracle.lineage import source
 from chaosckpt.oracle.recovery import Recovery, recoveries
 from chaosckpt.oracle.streams import StreamFault, stream_faults
 from chaosckpt.oracle.view import TrialView
-from chaosckpt.oracle.words import aftermath, struck_path
+from chaosckpt.oracle.words import aftermath, blamed, struck_path
 
 
 def _judge(view: TrialView) -> list[Violation] | NotJudged:
@@ -39,7 +40,7 @@ def _violation(view: TrialView, recovery: Recovery, identity: Identity, lost: li
         invariant=full_state.name,
         sentence=(
             f"In attempt {recovery.attempt.number} rank {rank} holds the parameters of {capture}, but not its "
-            f"{first.component}: {seen}.{aftermath(view, answer.index, recovery.attempt.number)}"
+            f"{first.component}: {seen}.{_blamed(view, recovery, (capture.save.first_index, answer.index))}"
         ),
         attempt=recovery.attempt.number,
         rank=rank,
@@ -63,17 +64,21 @@ def _streams(view: TrialView, recovery: Recovery, fault: StreamFault) -> Violati
         sentence=(
             f"In attempt {recovery.attempt.number}, with {now} ranks resuming {save}, which {before} captured, rank "
             f"{fault.rank}, {role}, has wrong random streams: {fault.seen}; expected: {fault.expected}."
-            f"{aftermath(view, answer.index, recovery.attempt.number)}"
+            f"{_blamed(view, recovery, (save.first_index, answer.index))}"
         ),
         attempt=recovery.attempt.number,
         rank=fault.rank,
         step=save.step,
-        path=struck_path(view, answer.index, recovery.attempt.number),
         expected=fault.expected,
         seen=fault.seen,
         error_type=f"{fault.slug}-rng",
         evidence=(save.first_index, answer.index),
     )
+
+
+def _blamed(view: TrialView, recovery: Recovery, evidence: tuple[int, int]) -> str:
+    number = recovery.attempt.number
+    return blamed(resized(view.journal.events, evidence, number)) or aftermath(view, evidence[1], number)
 
 
 full_state = Invariant(

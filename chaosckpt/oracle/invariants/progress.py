@@ -1,4 +1,4 @@
-"""progress: after the faults have stopped, the job ends; remains of a crash don't block it."""
+"""progress: after the faults have stopped, the job ends, and it never hangs where faults only delayed it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,46 @@ from chaosckpt.oracle.words import aftermath, ending, ranks, struck_path
 
 
 def _judge(view: TrialView) -> list[Violation] | NotJudged:
+    hung = [_hang(view, attempt) for attempt in view.attempts if _stood_still(attempt)]
+    ended = _closing(view)
+    return [*hung, *([] if isinstance(ended, NotJudged) else ended)] if hung else ended
+
+
+def _stood_still(attempt: AttemptView) -> bool:
+    """True for a confirmed hang while it trained or saved, in an attempt before the last one that no fault harmed."""
+    return (
+        not attempt.closing
+        and attempt.end is not None
+        and attempt.end.event.outcome == "hung"
+        and attempt.hang_confirmed
+        and attempt.unharmed
+        and not attempt.hung_in_recovery
+        and not ended_before_recovery(attempt)
+    )
+
+
+def _hang(view: TrialView, attempt: AttemptView) -> Violation:
+    assert attempt.end is not None
+    index = attempt.end.index
+    cleared = [track.rank for track in attempt.tracks if track.exit is None or track.exit.event.by != "self"]
+    who = ranks(cleared or [track.rank for track in attempt.tracks])
+    return Violation(
+        invariant=progress.name,
+        sentence=(
+            f"Attempt {attempt.number}, in which faults delayed operations and harmed nothing, never ended: {who} hung, "
+            f"alone at three times the deadline, too.{aftermath(view, index, attempt.number)}"
+        ),
+        attempt=attempt.number,
+        rank=min(cleared, default=0),
+        path=struck_path(view, index, attempt.number),
+        expected=f"every rank finishes at step {view.start.total_steps}",
+        seen=f"{who} hung",
+        error_type="hang",
+        evidence=(attempt.start.index, index),
+    )
+
+
+def _closing(view: TrialView) -> list[Violation] | NotJudged:
     closing = view.closing
     if closing is None or closing.end is None:
         return NotJudged("the trial had no closing attempt that ended")
@@ -36,7 +76,7 @@ def _failed_to_recover(view: TrialView, closing: AttemptView) -> NotJudged | Non
         return None
     if recovery.owed.required is not None:
         return NotJudged("the closing attempt failed to recover, which newest-complete judges")
-    if closing.resumes and view.damaged(closing.recovery_ends):
+    if view.damaged(closing.recovery_ends):
         return NotJudged("files were damaged, so that the closing attempt was entitled to refuse, on any rank")
     if closing.resumes and not recovery.attempt.recovered:
         return NotJudged("the closing attempt was entitled to refuse, and how it did is judged by clear-failure")
@@ -87,6 +127,9 @@ def _violation(
 
 progress = Invariant(
     name="progress",
-    holds="after the faults have stopped, the job ends: remains of a crash block neither recovery nor saves",
+    holds=(
+        "after the faults have stopped, the job ends: remains of a crash block neither recovery nor saves, and a job whose "
+        "operations were only delayed doesn't hang"
+    ),
     judge=_judge,
 )

@@ -1,7 +1,7 @@
 """`canary-one-notices`: only rank 0 notices that a save failed; it leaves the checkpoint uncommitted and tells nobody.
 
-Caught first by newest-complete: every rank was told that the checkpoint is safe, and the next recovery finds the one
-before it.
+Caught first by ack-truth: every rank was told that the checkpoint is safe, and an audit finds the one before it as the
+newest.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ again, the larger world's last shard is still there and overrides newer paramete
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.settings import Strategy
@@ -35,7 +35,7 @@ class StaleShards(Target):
         names = sorted(value["model"])[self.rank :: self.world_size]
         value["model"] = {name: value["model"][name] for name in names}
         shard = {"shared": value, "own": state.rank_state_dict()}
-        self.together(f"writing {directory}", lambda: save_synced(shard, directory / own_file(self.rank)))
+        self.together(f"writing {directory}", lambda: self._write(shard, directory / own_file(self.rank)))
         self.on_rank_zero(f"marking {directory}", (directory / MARKER).touch)
         return Done("shared")
 
@@ -54,6 +54,10 @@ class StaleShards(Target):
         state.load_state_dict({**shards[own_file(0)]["shared"], "model": model})
         state.load_rank_state_dict(own["own"])
         return Chosen(newest)
+
+    def _write(self, shard: dict[str, Any], path: Path) -> None:
+        save_synced(shard, path.with_suffix(".tmp"))
+        path.with_suffix(".tmp").rename(path)
 
     def _open(self, directory: Path) -> None:
         directory.mkdir(exist_ok=True)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from chaosckpt.oracle import check
-from tests.oracle.journals import SCENARIO, Story, interrupted
+from tests.oracle.journals import SCENARIO, Story, interrupted, operation
 
 
 def _primary(story: Story) -> tuple[str, str]:
@@ -50,3 +50,27 @@ def test_failures_of_earlier_attempts_are_not_judged() -> None:
     story.raises("save", "OSError", "Input/output error").ends("failed")
     verdict = check(SCENARIO, story.attempt(closing=True).recovers(2).ends_well().journal())
     assert verdict.outcome == "pass", verdict
+
+
+@pytest.mark.parametrize(
+    ("kind", "confirmed", "outcome"),
+    [
+        ("latency", True, "violation"),
+        ("latency", False, "inconclusive"),
+        ("sigstop", True, "pass"),
+        ("errno", True, "pass"),
+    ],
+)
+def test_hang_of_a_job_that_was_only_delayed(kind: str, confirmed: bool, outcome: str) -> None:
+    """A slow operation is no reason to hang for ever; a stopped rank or an injected error may be."""
+    story = Story(faults=[[kind]]).attempt().recovers(None).saves(2).starts_save(4)
+    if kind == "errno":
+        story.injects("EIO", operation(), "persist of save 4")
+    else:
+        story.fault(kind, at=operation(), label="persist of save 4")
+    story.exits(by="harness").ends("hung", confirmed=confirmed)
+    verdict = check(SCENARIO, story.attempt(closing=True).recovers(2).ends_well().journal())
+    assert verdict.outcome == outcome, verdict
+    if verdict.primary is not None:
+        assert (verdict.primary.invariant, verdict.primary.error_type) == ("progress", "hang")
+        assert "Attempt 0, in which faults delayed operations and harmed nothing" in verdict.primary.sentence

@@ -1,0 +1,57 @@
+"""One warm arena for all cases: they differ in a few lines, not in what their ranks import."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import pytest
+
+from chaosckpt.campaign.execution import Executor, Turns
+from chaosckpt.campaign.preparation import open_local
+from chaosckpt.engine.deadlines import Deadlines
+from chaosckpt.model import journal as j
+from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.schedule import Schedule
+from chaosckpt.model.verdict import Verdict
+from tests.engine.case import scenario_of
+from tests.power.warm_arena import use
+
+
+class Impatient(Deadlines, frozen=True):
+    """Some of the cases are deadlocks, which end by the job's own limit on a collective."""
+
+    @property
+    def collective_seconds(self) -> float:
+        """Far above what a collective takes here."""
+        return 3.0
+
+
+DEADLINES = Impatient(golden_seconds=0.1, floor_seconds=1.0)
+"""Others hang, which is waited for three times as long again."""
+
+PATIENT = Deadlines(golden_seconds=1.0, floor_seconds=6.0)
+"""A child process that imports torch takes seconds of CPU."""
+
+
+class Run(Protocol):
+    """Runs a schedule of a scenario, of two nodes at most, and judges it."""
+
+    def __call__(
+        self, scenario: Scenario, schedule: Schedule, deadlines: Deadlines = DEADLINES
+    ) -> tuple[j.Journal, Verdict]: ...
+
+
+@pytest.fixture(scope="session")
+def run() -> Iterator[Run]:
+    """One for all tests."""
+    arena = open_local(scenario_of("dcp-async", ((1, 1),)))
+
+    def run(scenario: Scenario, schedule: Schedule, deadlines: Deadlines = DEADLINES) -> tuple[j.Journal, Verdict]:
+        use(arena, scenario)
+        executor = Executor(scenario, arena, deadlines, Turns(), lambda trial, event: None)
+        executed = executor.run(schedule, "0:0")
+        return executed.journal, executed.verdict
+
+    yield run
+    arena.close()
