@@ -110,8 +110,8 @@ class Subject(NamedTuple):
             )
         if self.what is None:
             raise UsageError(
-                "name what to fuzz: a scenario (see `chaosckpt list scenarios`), a target as my_target.py:MyTarget, or a command, as in "
-                "-- python train.py --out {out}"
+                "name what to fuzz: a scenario (see `chaosckpt list scenarios`), a target as my_target.py:MyTarget, or a command, as "
+                "in -- python train.py --out {out}"
             )
         return scenario.find(self.what)
 

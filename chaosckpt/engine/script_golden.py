@@ -291,7 +291,8 @@ class ScriptGolden:
             judged.append("checkpoints")
             if not measured.same_content:
                 remarks.append(
-                    "no file of a checkpoint has the same content in two runs: completeness is judged by names and sizes"
+                    "no file of a checkpoint has the same content in all golden runs, resumed ones included: completeness is judged by names and "
+                    "sizes"
                 )
         missing = [
             f"with {option} it would also be judged {what}"

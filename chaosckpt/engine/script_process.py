@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Any
 
 from chaosckpt.engine.gate.guard import Guard
+from chaosckpt.engine.labels import Phase
 from chaosckpt.engine.lineage import kill_trees
 from chaosckpt.engine.messages import ScriptModules, ScriptSettings
 from chaosckpt.engine.rank_process import Cause, RankProcess
@@ -21,13 +22,12 @@ LOG_BYTES = 4 << 20
 TAIL_CHARACTERS = 12_000
 
 
-class ScriptPhase:
+class ScriptPhase(Phase):
     """What the command is doing now, by its operations: it recovers until it first writes to a checkpoint, and then saves."""
 
     def __init__(self, checkpoints: re.Pattern[str] | None) -> None:
-        self.name = "recover"
-        self.step: int | None = None
-        self.stage = "discover"
+        super().__init__()
+        self.name, self.stage = "recover", "discover"
         self._checkpoints = checkpoints
 
     def report(self, report: object) -> None:
@@ -49,10 +49,9 @@ class ScriptPhase:
         found = self._checkpoints.search(path) if self._checkpoints is not None and path is not None else None
         return None if found is None else int(found.group("step"))
 
-    @property
-    def label(self) -> str:
-        """In words, as in "persist of save 4"."""
-        return f"{self.stage} of the recovery" if self.name == "recover" else f"{self.stage} of save {self.step}"
+    def step_of(self, operation: Operation) -> int | None:
+        """The step of the save under way."""
+        return self.step
 
 
 class ScriptProcess(RankProcess):
@@ -61,7 +60,7 @@ class ScriptProcess(RankProcess):
     def __init__(self, *arguments: Any, settings: ScriptSettings, ranks: int) -> None:
         super().__init__(*arguments)
         pattern = re.compile(settings.checkpoints) if settings.checkpoints else None
-        self.phase = ScriptPhase(pattern)  # type: ignore[assignment]
+        self.phase = ScriptPhase(pattern)
         self.ranks = ranks
         self.counts: Counter[int] = Counter()
         self.modules: tuple[str, ...] = ()

@@ -9,7 +9,9 @@ from chaosckpt.oracle.commands.launch import Launch
 from chaosckpt.oracle.commands.view import CommandView
 from chaosckpt.oracle.failures import PEER, names_its_subject
 
-_ERROR = re.compile(r"^(?:\[rank\d+\]:)?\s*((?:[A-Za-z_]\w*\.)*[A-Z]\w*): +(\S.*)$")
+_ERROR = re.compile(
+    r"^(?:\[rank\d+\]:)?\s*((?:[A-Za-z_]\w*\.)*[A-Z]\w*)(?:: +(\S.*)|(?<=Error)|(?<=Exception)|(?<=Exit)|(?<=Interrupt))$"
+)
 _LOGGED = re.compile(r"(?:^|\.)(?:INFO|DEBUG|WARN|WARNING|ERROR|CRITICAL|NOTE|\w*Warning)$")
 _CODE = re.compile(r"^(?:\[rank\d+\]:)?\s{4,}.*$", re.MULTILINE)
 """The lines of code that a traceback shows."""
@@ -27,12 +29,12 @@ def error(launch: Launch) -> tuple[str, str]:
     """
     lines = launch.tail.strip().splitlines()
     found = [match for line in lines if (match := _ERROR.match(line)) and not _LOGGED.search(match[1])]
-    own = [match for match in found if names_its_subject(match[2])] or [
-        match for match in found if not PEER.search(match[2])
+    own = [match for match in found if names_its_subject(match[2] or "")] or [
+        match for match in found if not PEER.search(match[2] or "")
     ]
     if own or found:
         last = (own or found)[-1]
-        return last[1].rpartition(".")[2], f"{last[1]}: {last[2]}"[:_SHOWN]
+        return last[1].rpartition(".")[2], ": ".join(filter(None, last.groups()))[:_SHOWN]
     return "", (lines[-1].strip()[:_SHOWN] if lines else "it printed nothing")
 
 

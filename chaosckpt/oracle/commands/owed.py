@@ -30,6 +30,8 @@ def owed(view: CommandView, launch: Launch) -> Owed | None:
     if launch.before is None or launch not in view.recoveries or not view.judges("checkpoints", "resumes"):
         return None
     lying = storage.before(view, launch)
+    if not lying.whole and not lying.unsure:
+        return None  # that nothing is left is never-bare's to tell
     standing = _standing(view, launch)
     for step in sorted(standing, reverse=True):
         said = standing[step]

@@ -44,7 +44,7 @@ class Misfit:
 
     def __str__(self) -> str:
         return (
-            f"attempt {self.attempt} saved step {self.step} without any fault, and {self.wrong} is not as in any golden run: "
+            f"attempt {self.attempt} saved step {self.step} undisturbed, and {self.wrong} is not as in any golden run: "
             "these don't tell what a complete checkpoint is, so that none was called incomplete"
         )
 
@@ -63,14 +63,30 @@ def after(view: CommandView, launch: Launch) -> Lying:
 def misfit(view: CommandView) -> Misfit | None:
     """The first step that shows that the golden runs don't tell what a complete checkpoint is; None where nothing shows that."""
     for launch, differs in zip(view.launches, _may_differ(view), strict=True):
-        if launch.after is None or not launch.undisturbed or differs:
+        if launch.after is None or differs:
             continue
         there = set(launch.before.event.complete + launch.before.event.partial) if launch.before is not None else set()
         for step in launch.after.event.partial:
             wrong = launch.after.event.differing.get(step, "some file")
-            if wrong != UNSAVED and step not in there and (launch.chosen is None or step > launch.chosen):
+            if (
+                wrong != UNSAVED
+                and step not in there
+                and step > (launch.chosen or -1)
+                and _was_left_alone(launch, step)
+            ):
                 return Misfit(launch.number, step, wrong)
     return None
+
+
+def _was_left_alone(launch: Launch, step: int) -> bool:
+    """Whether no fault can have struck this step's save: none struck at all, or one only after the save of a later step, too."""
+    assert launch.after is not None
+    if launch.undisturbed:
+        return True
+    if not launch.struck_saves or launch.struck_retention:
+        return False
+    seen = launch.after.event.complete + launch.after.event.partial
+    return any(step < between < min(launch.struck_saves) for between in seen)
 
 
 @functools.lru_cache(maxsize=64)
