@@ -1,0 +1,65 @@
+"""Small scripts and an arena for them, for tests that run an unmodified command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from chaosckpt.campaign.script_arenas import open_script_arena
+from chaosckpt.engine.script_arena import ScriptArena
+from chaosckpt.engine.script_golden import Run, launch
+from chaosckpt.model.command import CommandSettings
+from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.topology import Topology
+
+COUNTING = """
+import os, re, sys
+out = sys.argv[1]
+os.makedirs(out, exist_ok=True)
+done = sorted(int(f[1]) for n in os.listdir(out) if (f := re.fullmatch(r"ckpt-([0-9]+)", n)))
+step = int(open(f"{out}/ckpt-{done[-1]}").read()) if done else 0
+if step:
+    print("resumed from step", step)
+while step < 6:
+    step += 1
+    if step % 2 == 0:
+        with open(f"{out}/new", "w") as file:
+            file.write(f"{step}")
+        os.replace(f"{out}/new", f"{out}/ckpt-{step}")
+        print("saved step", step)
+with open(f"{out}/final", "w") as file:
+    file.write("6")
+"""
+"""Counts to six, saving every second number under a temporary name first."""
+
+
+def scenario_of(argv: Sequence[str], directory: Path, **signs: object) -> Scenario:
+    """A scenario for a command, run in `directory`."""
+    command = msgspec.convert({"argv": list(argv), "directory": str(directory), **signs}, CommandSettings)
+    return Scenario(name="script", command=command)
+
+
+def python(script: Path, *arguments: str) -> tuple[str, ...]:
+    """The command line of a script under this very interpreter."""
+    return (sys.executable, str(script), *arguments)
+
+
+@contextmanager
+def arena_for(scenario: Scenario) -> Iterator[ScriptArena]:
+    """An arena without anything warm, removed at the end."""
+    arena = open_script_arena(scenario)
+    try:
+        yield arena
+    finally:
+        arena.close()
+
+
+def run_once(scenario: Scenario, arena: ScriptArena, **more: object) -> Run:
+    """Run the command once on empty storage."""
+    arena.reset()
+    assert scenario.command is not None
+    return launch(arena, scenario.command, Topology((1,)), **more)  # type: ignore[arg-type]
