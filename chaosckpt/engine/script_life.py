@@ -93,7 +93,8 @@ def _run(script: str, *, is_module: bool) -> int:
         sys.stderr.write(f"{end.code}\n")
         return 1
     except BaseException as error:  # an unguarded script prints whatever ends it, and so does this
-        sys.excepthook(type(error), error, _own_frames(error.__traceback__))
+        own = _own_frames(error.__traceback__)
+        sys.excepthook(type(error), error.with_traceback(own), own)
         return 130 if isinstance(error, KeyboardInterrupt) else 1
     return 0
 
