@@ -14,6 +14,7 @@ from chaosckpt.engine.script_life import script_of
 from chaosckpt.model.checkpoints import Naming
 from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.scenario import Scenario
+from chaosckpt.probe import VARIABLE
 
 
 class ScriptArena(Arena):
@@ -72,6 +73,7 @@ def environment(directory: Path) -> dict[str, str]:
     """The user's own environment, with a temporary directory of the harness's, one thread unless told otherwise, and no CUDA."""
     found = dict(os.environ)
     found["TMPDIR"] = str(directory / "tmp")
+    found[VARIABLE] = str(directory / "logs" / "probe.jsonl")
     for name, value in (("OMP_NUM_THREADS", "1"), ("PYTHONUNBUFFERED", "1"), ("TOKENIZERS_PARALLELISM", "false")):
         found.setdefault(name, value)
     found["PYTHONDONTWRITEBYTECODE"] = "1"

@@ -17,6 +17,7 @@ from chaosckpt.engine.messages import AttemptOrder, Labelled
 from chaosckpt.engine.script_arena import ScriptArena
 from chaosckpt.engine.script_files import seen
 from chaosckpt.engine.script_labels import ends_of_saves, labelled, points
+from chaosckpt.engine.script_probe import samples_by_step, told
 from chaosckpt.engine.script_result import result_of, same_result
 from chaosckpt.errors import UsageError
 from chaosckpt.model import journal as j
@@ -44,6 +45,8 @@ class CommandFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Which signs are known and steady; see TrialStarted.judged."""
     result: str = ""
     """The result of the uninterrupted run: a digest, or what the result command printed."""
+    samples: dict[int, tuple[int, ...]] = {}
+    """Of a script that tells them: the samples of each step of the uninterrupted run."""
     refused: tuple[str, ...] = ()
     """What the command tried and was not let do, though it finished."""
     remarks: tuple[str, ...] = ()
@@ -61,10 +64,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     refused: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     result: str | None = None
+    told: tuple[j.Probed, ...] = ()
 
-    def said(self, pattern: str | None) -> list[int | None]:
-        """The numbers in the lines that match, in order."""
-        return [step for step, _ in matches(self.output, pattern)]
+    def said(self, pattern: str | None, what: str) -> list[int | None]:
+        """The numbers in the lines that match, in order, and those that were told by the probe."""
+        return [*(step for step, _ in matches(self.output, pattern)), *(at.step for at in self.told if at.what == what)]
 
 
 def matches(output: str, pattern: str | None) -> list[tuple[int | None, str]]:
@@ -105,7 +109,7 @@ def launch(
     seconds = time.monotonic() - started
     node = arena.nodes[0]
     rows = [row for rank in msgspec.convert(node.call("records"), list[list[Labelled]]) for row in rank]
-    output, refused, modules = node.call("output")
+    output, refused, modules, lines = node.call("output")
     return Run(
         outcome=outcome,
         seconds=seconds,
@@ -115,6 +119,7 @@ def launch(
         refused=tuple(refused),
         modules=tuple(modules),
         result=result_of(arena, command),
+        told=tuple(told(lines, int(resuming))),
     )
 
 
@@ -274,7 +279,7 @@ class ScriptGolden:
             raise UsageError(
                 f"--checkpoints {command.checkpoints!r} never matches: the command left {there} (out: is {{out}})"
             )
-        if command.saved is not None and not two.said(command.saved):
+        if command.saved is not None and not two.said(command.saved, "saved"):
             raise UsageError(
                 f"--saved {command.saved!r} matches no line of the output: {two.output.strip()[-_SHOWN:] or 'nothing'}"
             )
@@ -294,11 +299,14 @@ class ScriptGolden:
                     "no file of a checkpoint has the same content in all golden runs, resumed ones included: completeness is judged by names and "
                     "sizes"
                 )
+        tells = {
+            what: any(at.what == what for run in (two, *resumed) for at in run.told) for what in ("resumed", "saved")
+        }
         missing = [
             f"with {option} it would also be judged {what}"
             for option, value, what in (
-                ("--resumed", command.resumed, "which checkpoint is resumed from"),
-                ("--saved", command.saved, "whether what is said to be saved is there"),
+                ("--resumed", command.resumed or (tells["resumed"] or None), "which checkpoint is resumed from"),
+                ("--saved", command.saved or (tells["saved"] or None), "whether what is said to be saved is there"),
                 (
                     "--result",
                     command.result or command.result_command,
@@ -308,8 +316,8 @@ class ScriptGolden:
             if value is None
         ]
         remarks += missing
-        if command.resumed is not None:
-            steps = [run.said(command.resumed) for run in resumed]
+        if command.resumed is not None or tells["resumed"]:
+            steps = [run.said(command.resumed, "resumed") for run in resumed]
             if resumed and not any(steps):
                 raise UsageError(
                     f"--resumed {command.resumed!r} matches no line of a run that had a checkpoint to resume from; it printed: "
@@ -318,7 +326,7 @@ class ScriptGolden:
             judged.append("resumed")
             if _say_their_step(tuple(saved_at), steps):
                 judged.append("resumes")
-        if command.saved is not None:
+        if command.saved is not None or tells["saved"]:
             judged.append("saved")
         if one.result is not None and two.result is not None:
             if same_result(one.result, two.result, command):
@@ -333,6 +341,7 @@ class ScriptGolden:
                     "whether a resumed run's result differs is not judged"
                 )
         return CommandFacts(
+            samples=samples_by_step(two.told) if samples_by_step(one.told) == samples_by_step(two.told) else {},
             checkpoints=command.checkpoints,
             standard=measured,
             judged=tuple(judged),

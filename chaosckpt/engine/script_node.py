@@ -19,6 +19,7 @@ from chaosckpt.engine.script_process import ScriptProcess
 from chaosckpt.model.operation import Address
 from chaosckpt.model.schedule import decode_faults
 from chaosckpt.plugins import fault_kinds
+from chaosckpt.probe import VARIABLE
 
 
 class ScriptNode(Node):
@@ -33,6 +34,8 @@ class ScriptNode(Node):
         assert script is not None
         order = msgspec.convert(arguments, AttemptOrder)
         self.armed = ArmedFaults(decode_faults(order.faults, fault_kinds().values()), order.step_rank)
+        told = Path(script.environment[VARIABLE])
+        told.unlink(missing_ok=True)
         ours, theirs = pair()
         log = Path(self.settings.directory) / f"attempt-{order.attempt}.log"
         with open(log, "wb") as stream, theirs:
@@ -86,10 +89,12 @@ class ScriptNode(Node):
         return found
 
     def do_output(self, arguments: Any) -> list[Any]:
-        """What the command printed in this attempt, and what it was refused."""
-        if self.process is None:
-            return ["", [], []]
-        return [self.process.output(), self.process.guard.refused, list(self.process.modules)]
+        """What the command printed in this attempt, what it was refused, what it had imported, and what it told by the probe."""
+        if self.process is None or self.settings.script is None:
+            return ["", [], [], []]
+        told = Path(self.settings.script.environment[VARIABLE])
+        lines = told.read_text(errors="replace").splitlines() if told.exists() else []
+        return [self.process.output(), self.process.guard.refused, list(self.process.modules), lines]
 
     def do_manifest(self, arguments: Any) -> list[tuple[str, int, str]]:
         """(`tier:path` with nonces decoded, bytes, digest of the content) of every file below a tier's directory, sorted."""

@@ -10,6 +10,7 @@ from chaosckpt.engine.messages import AttemptOrder
 from chaosckpt.engine.script_arena import ScriptArena
 from chaosckpt.engine.script_files import seen
 from chaosckpt.engine.script_golden import CommandFacts, matches
+from chaosckpt.engine.script_probe import told
 from chaosckpt.engine.script_result import result_of, same_result
 from chaosckpt.engine.script_warm import PROMISES
 from chaosckpt.errors import HarnessError
@@ -50,6 +51,7 @@ def run_script_trial(
             scenario=scenario.name,
             total_steps=0,
             judged=facts.judged,
+            samples=facts.samples,
         )
     )
     try:
@@ -128,7 +130,12 @@ class _ScriptTrial:
 
     def _listen(self, number: int) -> None:
         """Journal what the command said and what it was refused."""
-        output, refused, _ = self.arena.nodes[0].call("output")
+        output, refused, _, lines = self.arena.nodes[0].call("output")
+        for event in told(lines, number):
+            self.record(event)
+            if event.what != "trained" and event.rank == 0:
+                words = f"{event.what} step {event.step}, by the probe"
+                self.record(j.Said(attempt=number, what=event.what, step=event.step, line=words))
         for what, pattern in (("resumed", self.command.resumed), ("saved", self.command.saved)):
             for step, line in matches(output, pattern):
                 self.record(j.Said(attempt=number, what=what, step=step, line=line))  # type: ignore[arg-type]

@@ -62,6 +62,8 @@ class TrialStarted(Event, frozen=True, kw_only=True):
     """The target's claim that ranks which exist before and after a world-size change keep their random streams."""
     outstanding: int = 1
     """The target's claim of how many saves it lets be under way at once."""
+    samples: dict[int, tuple[int, ...]] = {}
+    """Of a command that tells its samples: those of each step of the uninterrupted run, sorted, of all ranks."""
     judged: tuple[str, ...] = ()
     """Of a command: which of its signs are known and steady: `checkpoints`, `resumed`, `saved`, `result`, `resumes` (without any
     fault it said the very step of the checkpoint that it was given), `exact` (it then ended with the same result)."""
@@ -193,6 +195,16 @@ class Said(Event, frozen=True, kw_only=True):
     line: str
 
 
+class Probed(Event, frozen=True, kw_only=True):
+    """What a script told through chaosckpt.probe: a save, a resumption, with the digest of its state, or a step's samples."""
+
+    rank: int
+    what: Literal["saved", "resumed", "trained"]
+    step: int
+    digest: str = ""
+    samples: tuple[int, ...] = ()
+
+
 class ResultCompared(Event, frozen=True, kw_only=True):
     """The command's result at the end of the closing attempt, beside that of the uninterrupted run."""
 
@@ -319,7 +331,7 @@ class TrialEnded(Event, frozen=True, kw_only=True):
 AnyEvent = (
     TrialStarted | AttemptStarted | SaveStarted | Outstanding | SaveFailed | Acknowledged | RecoveryStarted | Recovered | Finished
     | Raised | RankExited | FaultLanded | FaultMissed | StorageDestroyed | StorageDisturbed | ErrorInjected | Untraced | AttemptEnded
-    | Reference | Audited | AuditEnded | StorageLeft | CheckpointsSeen | Said | ResultCompared | HarnessTrouble | TrialEnded
+    | Reference | Audited | AuditEnded | StorageLeft | CheckpointsSeen | Said | Probed | ResultCompared | HarnessTrouble | TrialEnded
 )  # fmt: skip
 
 

@@ -130,6 +130,9 @@ def in_words(event: AnyEvent) -> str:  # noqa: C901 - one line for each kind of 
             return f"on storage after attempt {event.attempt}: complete steps {complete}; partial {partial}"
         case j.Said():
             return f"the command said in attempt {event.attempt}: {_short(event.line)}"
+        case j.Probed():
+            state = f", its state {event.digest[:8]}" if event.digest else ""
+            return f"rank {event.rank} told in attempt {event.attempt}: {event.what} step {event.step}{state}"
         case j.ResultCompared():
             return f"the result is {'equal to' if event.equal else 'not'} that of the uninterrupted run: {event.seen}"
         case j.HarnessTrouble():

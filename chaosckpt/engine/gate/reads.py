@@ -56,7 +56,10 @@ def _list(tree: Tree, call: Call) -> Steps:
     above = above if above.endswith(":") else f"{above}/"
 
     def hides(name: bytes) -> bool:
-        return tree.addresses(call.process).decoded(above + os.fsdecode(name)).rpartition(":")[2].rpartition("/")[2] in hidden
+        return (
+            tree.addresses(call.process).decoded(above + os.fsdecode(name)).rpartition(":")[2].rpartition("/")[2]
+            in hidden
+        )
 
     def filtered() -> int:
         # The position in the directory is one with the caller's. An empty answer would mean the end, so it is read on.

@@ -8,6 +8,8 @@ from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.commands.invariant import CommandInvariant
 from chaosckpt.oracle.commands.invariants.clear_failure import clear_failure
 from chaosckpt.oracle.commands.invariants.complete_only import complete_only
+from chaosckpt.oracle.commands.invariants.data_once import data_once
+from chaosckpt.oracle.commands.invariants.full_state import full_state
 from chaosckpt.oracle.commands.invariants.never_bare import never_bare
 from chaosckpt.oracle.commands.invariants.newest_complete import newest_complete
 from chaosckpt.oracle.commands.invariants.progress import progress
@@ -15,6 +17,8 @@ from chaosckpt.oracle.commands.invariants.result_equal import result_equal
 
 COMMAND_INVARIANTS: tuple[CommandInvariant, ...] = (
     complete_only,
+    full_state,
+    data_once,
     newest_complete,
     never_bare,
     result_equal,
