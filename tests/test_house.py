@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import distribution
 from pathlib import Path
+from typing import get_args
 
 import click
 import msgspec
@@ -115,8 +116,10 @@ def test_the_glossary_has_every_noun():
 def scenario_keys(struct: type[msgspec.Struct] = Scenario, prefix: str = "") -> Iterator[tuple[str, object]]:
     """Every key of a scenario file as `table.key`, with its default."""
     for field in msgspec.structs.fields(struct):
-        if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
-            yield from scenario_keys(field.type, f"{field.name}.")
+        kinds = [kind for kind in (field.type, *get_args(field.type)) if isinstance(kind, type)]
+        tables = [kind for kind in kinds if issubclass(kind, msgspec.Struct)]
+        if tables:
+            yield from scenario_keys(tables[0], f"{field.name}.")
         else:
             yield (
                 f"{prefix}{field.name}",

@@ -15,7 +15,7 @@ from chaosckpt import plugins
 from chaosckpt.campaign.scenario_check import check, is_target_file
 from chaosckpt.campaign.scenario_error import sentence
 from chaosckpt.errors import UsageError
-from chaosckpt.model.command import CommandSettings
+from chaosckpt.model.command import CommandSettings, ranks_told
 from chaosckpt.model.scenario import Scenario, TargetSettings, TopologySettings
 from chaosckpt.plugins import nearest
 
@@ -81,6 +81,9 @@ def parse(data: Mapping[str, Any], directory: Path | None = None) -> Scenario:
     except msgspec.ValidationError as error:
         raise UsageError(sentence(error, data)) from error
     scenario = _with_command_directory(_with_target_file(scenario, directory), directory)
+    if scenario.command is not None and "topology" not in data:
+        ranks = ((ranks_told(scenario.command.argv),),)
+        scenario = msgspec.structs.replace(scenario, topology=TopologySettings(ranks=ranks))
     check(scenario)
     return scenario
 

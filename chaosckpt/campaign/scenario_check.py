@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import shutil
 from pathlib import Path
 
 from chaosckpt import plugins
+from chaosckpt.campaign.command_check import check_command
 from chaosckpt.errors import UsageError
-from chaosckpt.model.checkpoints import Naming
-from chaosckpt.model.command import OUT, RANKS, CommandSettings
+from chaosckpt.model.command import RANKS, CommandSettings
 from chaosckpt.model.scenario import Scenario, TargetSettings, TopologySettings
 from chaosckpt.plugins import nearest
 
@@ -64,53 +62,30 @@ def check_subject(scenario: Scenario) -> None:
     command = scenario.command
     if command is None:
         if not scenario.target.use:
-            raise UsageError("target.use is missing: name the checkpointer under test, or a command in [command]")
+            raise UsageError(
+                "there is neither a 'target' nor a 'command'; write a table: [target] and below it use = \"dcp\", or [command] and below "
+                'it argv = ["python", "train.py", "--out", "{out}"]'
+            )
         return
     if scenario.target.use:
-        raise UsageError(f"target.use = {scenario.target.use!r} and a [command]: a scenario tests one of them")
+        raise UsageError(
+            f"target.use = {scenario.target.use!r} and a [command]: a scenario tests one of them; leave out the other"
+        )
     check_command(command)
-    for ranks in scenario.topology.ranks:
+    _check_ranks(command, scenario.topology)
+
+
+def _check_ranks(command: CommandSettings, settings: TopologySettings) -> None:
+    for ranks in settings.ranks:
         if len(ranks) != 1:
             raise UsageError(
                 f"topology.ranks has {list(ranks)}: a command runs on one node; write its ranks as [[{sum(ranks)}]]"
             )
-    if len(scenario.topology.ranks) > 1 and not any(RANKS in word for word in command.argv):
+    if len(settings.ranks) > 1 and not any(RANKS in word for word in command.argv):
         raise UsageError(
             f"the number of ranks is to change, but the command has no {RANKS} in it that would tell it so; write {RANKS} "
             f"where the number belongs, such as --nproc-per-node {RANKS}"
         )
-
-
-def check_command(command: CommandSettings) -> None:
-    """Refuse a command that can't be watched, and signs that can't be read. Raises UsageError."""
-    if not command.argv:
-        raise UsageError("the command is empty; write it after --, such as -- python train.py --out {out}")
-    if not any(OUT in word for word in command.argv):
-        raise UsageError(
-            f"the command has no {OUT} in it: chaosckpt has to give it the directory that it writes to, "
-            f"such as {command.argv[0]} ... --out {OUT}"
-        )
-    if shutil.which(command.argv[0], path=None) is None and not Path(command.directory, command.argv[0]).is_file():
-        raise UsageError(f"there is no command {command.argv[0]!r}: it is neither on the PATH nor a file")
-    if command.checkpoints is not None:
-        try:
-            Naming(command.checkpoints)
-        except ValueError as error:
-            raise UsageError(f"--checkpoints {error}") from error
-    for option in ("resumed", "saved"):
-        pattern = getattr(command, option)
-        if pattern is None:
-            continue
-        try:
-            groups = re.compile(pattern).groups
-        except re.error as error:
-            raise UsageError(f"--{option} {pattern!r} is no regular expression: {error}") from error
-        if groups != 1:
-            raise UsageError(
-                f"--{option} {pattern!r} has {groups} groups; one group must hold the step's number, as in 'step (\\d+)'"
-            )
-    if command.result is not None and not command.result.startswith(OUT + "/"):
-        raise UsageError(f"--result {command.result!r} must begin with {OUT}/")
 
 
 def check_training(scenario: Scenario) -> None:

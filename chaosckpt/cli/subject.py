@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,11 +12,10 @@ import msgspec
 
 from chaosckpt.campaign import scenario
 from chaosckpt.errors import UsageError
-from chaosckpt.model.command import RANKS, CommandSettings
+from chaosckpt.model.command import RANKS, CommandSettings, ranks_told
 from chaosckpt.model.scenario import Scenario
 
 COMMAND = "chaosckpt.command"
-_PER_NODE = re.compile(r"--nproc[-_]per[-_]node(?:=(\d+))?$")
 
 _SIGNS: tuple[Callable[[Any], Any], ...] = (
     click.option(
@@ -60,6 +58,8 @@ _NAMES = (
     "allow_network",
 )  # fmt: skip
 
+_SPELLED = {"result_command": "result-cmd", "resume_argv": "resume-args"}
+
 
 class WithCommand(click.Command):
     """A command line that may end in `--` and the words of a command of the user's, kept as they are."""
@@ -68,6 +68,8 @@ class WithCommand(click.Command):
         if "--" in args:
             place = args.index("--")
             context.meta[COMMAND] = tuple(args[place + 1 :])
+            if not context.meta[COMMAND]:
+                raise UsageError("there is no command behind --; write it there, as in -- python train.py --out {out}")
             args = args[:place]
         return super().parse_args(context, args)
 
@@ -95,7 +97,7 @@ class Subject(NamedTuple):
     @property
     def named(self) -> str:
         """What was named, for a person; empty where nothing was."""
-        return self.what or " ".join(self.words)
+        return self.what or shlex.join(self.words) or _option(self.signs)
 
     def scenario(self) -> Scenario:
         """The scenario that is meant. Raises UsageError."""
@@ -104,9 +106,9 @@ class Subject(NamedTuple):
                 raise UsageError(f"{self.what!r} and a command behind --: a campaign is about one of them")
             return self._of_command()
         if self.signs:
-            option = next(iter(self.signs)).replace("_", "-")
             raise UsageError(
-                f"--{option} is about a command, and there is none: write it last, behind --, as in -- python train.py --out {{out}}"
+                f"{_option(self.signs)} is about a command, and there is none: write it last, behind --, as in "
+                "-- python train.py --out {out}"
             )
         if self.what is None:
             raise UsageError(
@@ -122,6 +124,11 @@ class Subject(NamedTuple):
             signs["resume_argv"] = tuple(_split(signs["resume_argv"]))
         command = msgspec.convert({**signs, "argv": self.words, "directory": str(Path.cwd())}, CommandSettings)
         return scenario.scenario_for_command(command, ranks)
+
+
+def _option(signs: dict[str, Any]) -> str:
+    """The first of the given signs as it stands on the command line; empty where there is none."""
+    return next((f"--{_SPELLED.get(name, name.replace('_', '-'))}" for name in signs), "")
 
 
 def _split(words: str) -> list[str]:
@@ -140,10 +147,4 @@ def _ranks(given: str | None, words: Sequence[str]) -> tuple[int, ...]:
         return tuple(int(part) for part in parts)
     if any(RANKS in word for word in words):
         raise UsageError(f"the command has {RANKS} in it: say how many that is with --ranks, such as --ranks 2,1")
-    for place, word in enumerate(words):
-        found = _PER_NODE.match(word)
-        if found is not None:
-            number = found[1] or (words[place + 1] if place + 1 < len(words) else "")
-            if number.isdecimal() and int(number) > 0:
-                return (int(number),)
-    return (1,)
+    return (ranks_told(words),)

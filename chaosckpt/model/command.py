@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import msgspec
 
 OUT = "{out}"
 RANKS = "{nproc}"
+_PER_NODE = re.compile(r"--nproc[-_]per[-_]node(?:=(.*))?$")
+
+
+def ranks_told(words: Sequence[str]) -> int:
+    """The number of ranks that a command's own words tell, by torchrun's option; 1 where they tell none."""
+    for place, word in enumerate(words):
+        found = _PER_NODE.match(word)
+        if found is not None:
+            number = found[1] or "".join(words[place + 1 : place + 2])
+            if number.isdecimal() and int(number) > 0:
+                return int(number)
+    return 1
 
 
 class CommandSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
