@@ -63,8 +63,8 @@ def check_subject(scenario: Scenario) -> None:
     if command is None:
         if not scenario.target.use:
             raise UsageError(
-                "there is neither a 'target' nor a 'command'; write a table: [target] and below it use = \"dcp\", or [command] and below "
-                'it argv = ["python", "train.py", "--out", "{out}"]'
+                "there is neither a 'target' nor a 'command'; write a table: [target] and below it use = \"dcp\", or "
+                '[command] and below it argv = ["python", "train.py", "--out", "{out}"]'
             )
         return
     if scenario.target.use:

@@ -296,8 +296,8 @@ class ScriptGolden:
             judged.append("checkpoints")
             if not measured.same_content:
                 remarks.append(
-                    "no file of a checkpoint has the same content in all golden runs, resumed ones included: completeness is judged by names and "
-                    "sizes"
+                    "no file of a checkpoint has the same content in all golden runs, resumed ones included: "
+                    "completeness is judged by names and sizes"
                 )
         tells = {
             what: any(at.what == what for run in (two, *resumed) for at in run.told) for what in ("resumed", "saved")

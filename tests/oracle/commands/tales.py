@@ -33,7 +33,7 @@ class Tale:
         command: CommandSettings | None = None,
         guarantees: tuple[Guarantee, ...] = ("process-crash",),
     ) -> None:
-        plan = {"attempts": [{"faults": [{"kind": kind} for kind in kinds]} for kinds in faults]}
+        plan: dict[str, object] = {"attempts": [{"faults": [{"kind": kind} for kind in kinds]} for kinds in faults]}
         self.scenario = Scenario(name="told", command=command or CommandSettings(argv=("python", "train.py", "{out}")))
         self.events: list[j.AnyEvent] = [
             j.TrialStarted(

@@ -38,9 +38,11 @@ def tales(draw: st.DrawFn) -> Tale:
         if draw(st.booleans()):
             tale.refused()
         if number < count:
-            {"fault": tale.fault, "error": tale.error, "nothing": lambda _: tale}[
-                draw(st.sampled_from(["fault", "fault", "error", "nothing"]))
-            ](draw(LABELS))
+            label, strikes = draw(LABELS), draw(st.sampled_from(["fault", "fault", "error", "nothing"]))
+            if strikes == "fault":
+                tale.fault(label)
+            elif strikes == "error":
+                tale.error(label)
         end = draw(st.sampled_from(["killed", "fails", "hangs", "finishes"]))
         if end == "killed" and number < count:
             tale.killed()
