@@ -5,7 +5,7 @@ from __future__ import annotations
 from chaosckpt.model.finding import RootCause, file_pattern
 from chaosckpt.model.journal import Acknowledged, ErrorInjected, Journal
 from chaosckpt.model.verdict import Verdict, Violation
-from chaosckpt.oracle.commands.invariant import INEXACT
+from chaosckpt.oracle.commands.storage import INEXACT
 from chaosckpt.oracle.guilt import guilty, resized
 from chaosckpt.oracle.invariants.full_state import full_state
 

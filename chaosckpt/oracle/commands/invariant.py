@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.commands.launch import Launch
+from chaosckpt.oracle.commands.storage import INEXACT
 from chaosckpt.oracle.commands.view import CommandView
 from chaosckpt.oracle.guilt import guilty
 from chaosckpt.oracle.invariant import NotJudged
@@ -15,9 +16,6 @@ TELLS_NO_STEP = (
     "without any fault the command did not say which step it resumed from: give the line in which it does with --resumed, and what it "
     "needs to resume with --resume-args"
 )
-INEXACT = "inexact-resume"
-"""The word for a violation that no fault is behind: to resume is enough."""
-
 Judge = Callable[[CommandView], "list[Violation] | NotJudged"]
 
 

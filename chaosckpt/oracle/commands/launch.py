@@ -78,9 +78,16 @@ class Launch:
         again by itself, and which of these it was the lines don't tell.
         """
         steps = {at.event.step for at in self.resumed}
-        if self.disturbed and len(self.resumed) > self.world_size:
+        if self.started_again:
             return None
         return next(iter(steps)) if len(steps) == 1 else None
+
+    @property
+    def started_again(self) -> bool:
+        """Whether its ranks may have been started again within it, by a launcher that does so when a fault took one of them."""
+        probed = {(at.event.rank, at.event.step): at for at in self.all(j.Probed) if at.event.what == "resumed"}
+        lines = len(self.resumed) - len({step for rank, step in probed if rank == 0})
+        return bool(self.disturbed) and (lines > self.world_size or len({step for _, step in probed}) > 1)
 
     @functools.cached_property
     def disturbed(self) -> tuple[int, ...]:

@@ -14,6 +14,9 @@ from chaosckpt.model.checkpoints import UNSAVED
 from chaosckpt.oracle.commands.launch import Launch
 from chaosckpt.oracle.commands.view import CommandView
 
+INEXACT = "inexact-resume"
+"""The word for a violation that no fault is behind: to resume is enough."""
+
 
 @dataclass(frozen=True)
 class Lying:
@@ -57,6 +60,12 @@ def before(view: CommandView, launch: Launch) -> Lying:
 def after(view: CommandView, launch: Launch) -> Lying:
     """What this launch left."""
     return _all(view).get(launch.number, (Lying(), Lying()))[1]
+
+
+def to_resume_is_enough(view: CommandView, launch: Launch) -> str:
+    """INEXACT where this launch resumed from a whole checkpoint, undisturbed, so that the place of no fault matters; else nothing."""
+    whole = launch.chosen is not None and launch.chosen in before(view, launch).whole
+    return INEXACT if whole and not launch.struck_in_recovery else ""
 
 
 @functools.lru_cache(maxsize=64)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from chaosckpt.model import journal as j
 from chaosckpt.model.command import CommandSettings
+from chaosckpt.oracle.cause import root_cause
 from tests.oracle.commands.tales import SAVED, UNSAID, Tale, killed_in_save_4, operation
 
 
@@ -189,3 +192,31 @@ def test_damage_is_nobodys_promise():
     tale.launch().resumes(2).saves(4, 6).finishes()
     verdict = tale.closes().resumes(2).saves(4, 6).finishes(equal=False).verdict()
     assert verdict.primary is None
+
+
+def probed(number: int, what: str, step: int, *, samples: tuple[int, ...] = (), digest: str = "") -> j.Probed:
+    """What rank 0 told through the probe."""
+    return j.Probed(attempt=number, rank=0, what=what, step=step, samples=samples, digest=digest)  # type: ignore[arg-type]
+
+
+def probing(samples_of_3: tuple[int, ...] = (3,), digest: str = "two") -> Tale:
+    """A script that tells its state and its samples: killed in save 4, resumed from step 2."""
+    tale = Tale(SAVED).launch().saves(2).tears(4)
+    first = tale.events[0]
+    assert isinstance(first, j.TrialStarted)
+    tale.events[0] = msgspec.structs.replace(first, samples={step: (step,) for step in (1, 2, 3, 4)})
+    tale.cut()
+    tale.events += [probed(0, "trained", step, samples=(step,)) for step in (1, 2, 3)]
+    tale.events.append(probed(0, "saved", 2, digest="two"))
+    tale.closes().resumes(2).saves(4, 6).finishes()
+    tale.events.append(probed(1, "resumed", 2, digest=digest))
+    tale.events += [probed(1, "trained", 3, samples=samples_of_3), probed(1, "trained", 4, samples=(4,))]
+    return tale
+
+
+def test_what_the_probe_tells():
+    """The state that was saved and each sample once break nothing; other ones do, and no fault's place is behind that."""
+    passes(probing())
+    for tale, invariant in ((probing(samples_of_3=(1,)), "data-once"), (probing(digest="other"), "full-state")):
+        verdict = tale.verdict()
+        assert str(root_cause(tale.journal(), verdict)) == f"{invariant} / inexact-resume"

@@ -10,6 +10,7 @@ from chaosckpt.model import journal as j
 from chaosckpt.model.command import CommandSettings
 from chaosckpt.oracle.cause import root_cause
 from chaosckpt.oracle.commands.judgement import check_command, explain_command
+from chaosckpt.oracle.commands.precedence import COMMAND_INVARIANTS
 from tests.oracle.commands.tales import SAVED, Tale, operation
 
 QUICK = settings(max_examples=150, deadline=None)
@@ -91,7 +92,7 @@ def test_without_signs_only_the_end_is_judged(tale):
     tale.events[0] = msgspec.structs.replace(first, judged=())
     verdict = tale.verdict()
     assert set(verdict.judged) <= {"progress"}
-    assert len(verdict.unjudged) + len(verdict.judged) == 6
+    assert len(verdict.unjudged) + len(verdict.judged) == len(COMMAND_INVARIANTS)
 
 
 @QUICK

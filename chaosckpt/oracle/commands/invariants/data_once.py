@@ -7,6 +7,7 @@ from collections import Counter
 from chaosckpt.model import journal as j
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.commands.invariant import CommandInvariant, violation
+from chaosckpt.oracle.commands.storage import to_resume_is_enough
 from chaosckpt.oracle.commands.view import CommandView
 from chaosckpt.oracle.invariant import NotJudged
 
@@ -18,6 +19,10 @@ def _judge(view: CommandView) -> list[Violation] | NotJudged:
         return NotJudged("the script tells no samples, or not the same in two golden runs: chaosckpt.probe.trained()")
     if closing is None or closing.outcome != "finished":
         return NotJudged("the closing attempt did not finish")
+    if view.topology_changed:
+        return NotJudged("the number of ranks changed, and with it what a step trains on")
+    if any(launch.started_again for launch in view.launches):
+        return NotJudged("a launcher started ranks again within one launch, and what they told isn't told apart")
     # A later launch trained a step anew when it resumed from before it: the last one to train a step is the one that counts.
     last: dict[int, tuple[int, list[int], int]] = {}
     for launch in view.launches:
@@ -45,7 +50,7 @@ def _judge(view: CommandView) -> list[Violation] | NotJudged:
                     launch,
                     data_once.name,
                     f"Step {step}, as attempt {number} trained it, is not what the uninterrupted run trained: {seen}.",
-                    "other-samples",
+                    to_resume_is_enough(view, launch) or "other-samples",
                     (index,),
                     expected=", ".join(map(str, wanted[:12])),
                     seen=seen,

@@ -6,6 +6,7 @@ from chaosckpt.model import journal as j
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.commands.invariant import CommandInvariant, violation
 from chaosckpt.oracle.commands.launch import Launch
+from chaosckpt.oracle.commands.storage import to_resume_is_enough
 from chaosckpt.oracle.commands.view import CommandView
 from chaosckpt.oracle.invariant import NotJudged
 from chaosckpt.oracle.view import At
@@ -49,7 +50,7 @@ def _other_state(view: CommandView, launch: Launch, at: At[j.Probed], saved: At[
         full_state.name,
         f"In attempt {launch.number} rank {at.event.rank} resumed from step {at.event.step} with another state than it had saved: "
         f"{at.event.digest[:8]} instead of {saved.event.digest[:8]}.",
-        "other-state",
+        to_resume_is_enough(view, launch) or "other-state",
         (saved.index, at.index),
         expected=saved.event.digest,
         seen=at.event.digest,

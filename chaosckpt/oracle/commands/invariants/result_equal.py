@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from chaosckpt.model import journal as j
 from chaosckpt.model.verdict import Violation
-from chaosckpt.oracle.commands.invariant import INEXACT, CommandInvariant, violation
+from chaosckpt.oracle.commands.invariant import CommandInvariant, violation
+from chaosckpt.oracle.commands.storage import INEXACT
 from chaosckpt.oracle.commands.view import CommandView
 from chaosckpt.oracle.invariant import NotJudged
 
