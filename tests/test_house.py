@@ -191,7 +191,7 @@ def test_commands_on_pages_exist(path):
     page = path.read_text(encoding="utf-8")
     found = dict(commands(group))
     for line in re.findall(r"^\s*(?:\$ )?chaosckpt ([a-z].*)$", page, re.MULTILINE):
-        words = line.partition("#")[0].split()
+        words = line.partition("#")[0].partition(" -- ")[0].split()
         command = found.get(" ".join(words[:2])) or found.get(words[0])
         assert command is not None, line
         known = {option for parameter in command.params for option in parameter.opts}

@@ -125,6 +125,16 @@ def in_words(event: AnyEvent) -> str:  # noqa: C901 - one line for each kind of 
         case j.StorageLeft():
             spare = sum(size for _, size in event.abandoned)
             return f"{event.files} files with {event.bytes} bytes are left, {spare} bytes of them abandoned"
+        case j.CheckpointsSeen() | j.Said() | j.Probed() | j.ResultCompared():
+            return _of_a_command(event)
+        case j.HarnessTrouble():
+            return f"harness trouble: {event.what}"
+        case j.TrialEnded():
+            return "the trial ended"
+
+
+def _of_a_command(event: j.CheckpointsSeen | j.Said | j.Probed | j.ResultCompared) -> str:
+    match event:
         case j.CheckpointsSeen():
             complete, partial = (", ".join(map(str, steps)) or "none" for steps in (event.complete, event.partial))
             return f"on storage after attempt {event.attempt}: complete steps {complete}; partial {partial}"
@@ -135,7 +145,3 @@ def in_words(event: AnyEvent) -> str:  # noqa: C901 - one line for each kind of 
             return f"rank {event.rank} told in attempt {event.attempt}: {event.what} step {event.step}{state}"
         case j.ResultCompared():
             return f"the result is {'equal to' if event.equal else 'not'} that of the uninterrupted run: {event.seen}"
-        case j.HarnessTrouble():
-            return f"harness trouble: {event.what}"
-        case j.TrialEnded():
-            return "the trial ended"
