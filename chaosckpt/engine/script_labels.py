@@ -19,14 +19,16 @@ def labelled(trace: Sequence[Operation], naming: Naming) -> list[Label | None]:
 
     Each rank is looked at by itself, so that labels don't depend on which rank was faster. What is renamed to a checkpoint's name
     belongs to that checkpoint under its earlier name, too. A file that is written anew after every save (a pointer to the newest
-    checkpoint) is its `commit`. Removing another step's files is retention (`retire`) of the save under way. What a rank does
+    checkpoint) is its `commit`. Removing another step's files, or the whole entry of a finished one, is retention (`retire`) of
+    the save under way. What a rank does
     with checkpoints before its first save is its recovery.
     """
     steps, pointers = _steps(trace, naming), _pointers(trace, naming)
+    over = _retired_after(trace, steps, naming)
     found: list[Label | None] = []
     saving: dict[int, int] = {}
     loading: set[int] = set()
-    for operation, step, pointer in zip(trace, steps, pointers, strict=True):
+    for place, (operation, step, pointer) in enumerate(zip(trace, steps, pointers, strict=True)):
         op, rank = operation.address.op, operation.address.rank
         now = saving.get(rank)
         if op in WRITING:
@@ -34,7 +36,7 @@ def labelled(trace: Sequence[Operation], naming: Naming) -> list[Label | None]:
                 found.append(Label("commit", now))
             elif step is None:
                 found.append(None)
-            elif _removes(operation, naming) and now != step:
+            elif _removes(operation, naming) and (now != step or place > over.get((rank, step), place)):
                 found.append(Label("discover") if now is None else Label("retire", now))
             else:
                 saving[rank] = step
@@ -81,6 +83,23 @@ def _removes(operation: Operation, naming: Naming) -> bool:
         op == "rename" and naming.belongs(operation.raw) is not None and naming.belongs(operation.destination) is None
     )
     return op in _REMOVING or moved_away
+
+
+def _retired_after(
+    trace: Sequence[Operation], steps: Sequence[int | None], naming: Naming
+) -> dict[tuple[int, int], int]:
+    """For each rank and step whose whole entry this rank removes in the end: the place of its last write to that step."""
+    written: dict[tuple[int, int], int] = {}
+    removed: dict[tuple[int, int], int] = {}
+    for place, (operation, step) in enumerate(zip(trace, steps, strict=True)):
+        if step is None or not _changes(operation):
+            continue
+        key = (operation.address.rank, step)
+        if not _removes(operation, naming):
+            written[key] = place
+        elif naming.whole(operation.raw) == step:
+            removed[key] = place
+    return {key: written[key] for key, place in removed.items() if key in written and place > written[key]}
 
 
 def _steps(trace: Sequence[Operation], naming: Naming) -> list[int | None]:

@@ -37,13 +37,20 @@ class ScriptPhase(Phase):
         """Take note of an operation, before its label is asked."""
         step = self._step(operation.destination) or self._step(operation.address.path)
         if operation.address.op in WRITING and step is not None:
-            removes = operation.address.op in ("unlink", "rmdir") and (self.step is None or step < self.step)
+            removes = operation.address.op in ("unlink", "rmdir") and self._retires(step, operation.address.path)
             if removes and self.step is None:
                 return  # it clears away what it won't resume from
             self.name, self.stage = "save", "retire" if removes else "persist"
             self.step = self.step if removes else step
         elif self.name == "recover" and operation.address.op == "read":
             self.stage = "load"
+
+    def _retires(self, step: int, path: str) -> bool:
+        """Whether to remove this is retention: it is of another step, or the whole entry of the one that was saved last."""
+        if self.step is None or step != self.step or self._checkpoints is None:
+            return self.step is None or step < self.step
+        found = self._checkpoints.search(path)
+        return found is not None and "/" not in path[found.end() :]
 
     def _step(self, path: str | None) -> int | None:
         found = self._checkpoints.search(path) if self._checkpoints is not None and path is not None else None

@@ -47,6 +47,15 @@ class Naming:
         """The step whose checkpoint this file is, or is part of, by its final name."""
         return _step(self._entry.match(path))
 
+    def whole(self, path: str | None) -> int | None:
+        """The step whose entry itself has this path, and not only a part of it."""
+        found = self._entry.match(path) if path is not None else None
+        return (
+            _step(found)
+            if found is not None and found.end() == len(path or "") and not found[0].endswith("/")
+            else None
+        )
+
 
 def _translated(glob: str) -> str:
     parts = {"*": "[^/]*", "?": "[^/]"}

@@ -65,6 +65,15 @@ def test_rotation_and_cleaning_up():
     assert words(trace) == found
 
 
+def test_removing_the_only_one_before_the_next_is_saved():
+    """The whole entry of a finished save that is removed is retention, with all in it; a marker that is taken out of it is not."""
+    marked = [*written("out:ckpt-2/a"), op("unlink", "out:ckpt-2/.incomplete")]
+    removed = [op("unlink", "out:ckpt-2/a"), op("rmdir", "out:ckpt-2")]
+    assert words([*marked, *removed, *written("out:ckpt-4/a")])[3:6] == ["retire of save 2"] * 3
+    assert words([*marked, *written("out:ckpt-4/a")])[3] == "persist of save 2"
+    assert ends_of_saves([*written("out:ckpt-2/a"), *removed, *written("out:ckpt-4/a")], NAMING) == {2: 2, 4: 7}
+
+
 def test_a_pointer_is_the_commit():
     """A file that is made anew once after every save belongs to it, under its temporary name, too; the result does not."""
     trace = []

@@ -57,6 +57,14 @@ def test_removing_before_saving_in_the_first_launch():
     assert "never-bare" in all_violated(tale)
 
 
+def test_removing_before_saving_unsaid():
+    """C12, in a script that says nothing: the fault struck while an older one was removed, and nothing complete is left."""
+    for torn in (False, True):
+        tale = Tale(UNSAID).launch().saves(2).removes(2)
+        tale = (tale.tears(4) if torn else tale).cut("retire of save 2")
+        assert violated(tale.closes().saves(2, 4, 6).finishes()) == ("never-bare", "nothing-left")
+
+
 def test_the_limit_removes_the_wrong_one():
     """C16: with a limit the newest is removed, and an older one is resumed from."""
     tale = Tale(SAVED).launch().saves(2, 4).removes(4).cut("retire of save 6")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chaosckpt.model.journal import FaultLanded
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.commands import storage
 from chaosckpt.oracle.commands.invariant import CommandInvariant, violation
@@ -26,8 +27,11 @@ def _judge(view: CommandView) -> list[Violation] | NotJudged:
     return found if subjects else NotJudged("no launch that had a complete checkpoint to keep was struck")
 
 
-def _once(view: CommandView, launch: Launch) -> tuple[int, str, tuple[int, ...]] | None:
-    """(step, how it is known, evidence) of a complete checkpoint that this launch must not leave storage without."""
+def _once(view: CommandView, launch: Launch) -> tuple[int | None, str, tuple[int, ...]] | None:
+    """(step, how it is known, evidence) of a complete checkpoint that this launch must not leave storage without.
+
+    The step is None where a fault struck while an older checkpoint was removed, and it isn't known which was the newest.
+    """
     if launch.struck_in_recovery or view.damaged_before(launch) or launch.after is None:
         return None
     there = storage.before(view, launch).whole
@@ -36,6 +40,9 @@ def _once(view: CommandView, launch: Launch) -> tuple[int, str, tuple[int, ...]]
         if launch.chosen is None and not view.judges("resumes"):
             return None
         return max(there), "had been complete before it", (launch.before.index,)
+    if launch.struck_retention and not view.judges("saved"):
+        struck = next(at for at in launch.all(FaultLanded) if at.event.label.startswith("retire"))
+        return None, "had been complete before it was removed", (struck.index,)
     told = [at for at in launch.saved if at.event.step is not None] if view.judges("saved") else []
     if not told:
         return None
@@ -43,16 +50,17 @@ def _once(view: CommandView, launch: Launch) -> tuple[int, str, tuple[int, ...]]
     return newest.event.step or 0, "the command had said was saved", (newest.index,)
 
 
-def _bare(view: CommandView, launch: Launch, step: int, how: str, evidence: tuple[int, ...]) -> Violation:
+def _bare(view: CommandView, launch: Launch, step: int | None, how: str, evidence: tuple[int, ...]) -> Violation:
     assert launch.after is not None
+    which = "an older one" if step is None else f"step {step}"
     return violation(
         view,
         launch,
         never_bare.name,
-        f"After attempt {launch.number} no complete checkpoint was left, though step {step} {how}.",
+        f"After attempt {launch.number} no complete checkpoint was left, though {which} {how}.",
         "nothing-left",
         (*evidence, launch.after.index),
-        expected=f"step {step}, or a newer one",
+        expected=f"{which}, or a newer one",
         seen="no complete checkpoint",
         step=step,
     )
