@@ -51,6 +51,7 @@ def run_script_trial(
             scenario=scenario.name,
             total_steps=0,
             judged=facts.judged,
+            saves=tuple(sorted(facts.standard.variants)),
             samples=facts.samples,
         )
     )

@@ -64,6 +64,8 @@ class TrialStarted(Event, frozen=True, kw_only=True):
     """The target's claim of how many saves it lets be under way at once."""
     samples: dict[int, tuple[int, ...]] = {}
     """Of a command that tells its samples: those of each step of the uninterrupted run, sorted, of all ranks."""
+    saves: tuple[int, ...] = ()
+    """Of a command: the steps that golden runs saved."""
     judged: tuple[str, ...] = ()
     """Of a command: which of its signs are known and steady: `checkpoints`, `resumed`, `saved`, `result`, `resumes` (without any
     fault it said the very step of the checkpoint that it was given), `exact` (it then ended with the same result)."""

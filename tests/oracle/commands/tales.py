@@ -37,7 +37,13 @@ class Tale:
         self.scenario = Scenario(name="told", command=command or CommandSettings(argv=("python", "train.py", "{out}")))
         self.events: list[j.AnyEvent] = [
             j.TrialStarted(
-                trial="1:2", schedule=plan, guarantees=guarantees, scenario="told", total_steps=0, judged=tuple(judged)
+                trial="1:2",
+                schedule=plan,
+                guarantees=guarantees,
+                scenario="told",
+                total_steps=0,
+                judged=tuple(judged),
+                saves=(2, 4, 6),
             )
         ]
         self.number = -1

@@ -43,11 +43,26 @@ def _once(view: CommandView, launch: Launch) -> tuple[int | None, str, tuple[int
     if launch.struck_retention and not view.judges("saved"):
         struck = next(at for at in launch.all(FaultLanded) if at.event.label.startswith("retire"))
         return None, "had been complete before it was removed", (struck.index,)
+    passed = _passed(view, launch)
+    if passed is not None and not view.judges("saved"):
+        return passed, "had been saved before the save that was struck", (launch.start.index,)
     told = [at for at in launch.saved if at.event.step is not None] if view.judges("saved") else []
     if not told:
         return None
     newest = max(told, key=lambda at: (at.event.step or 0, at.index))
     return newest.event.step or 0, "the command had said was saved", (newest.index,)
+
+
+def _passed(view: CommandView, launch: Launch) -> int | None:
+    """A step that the first launch had surely finished, by golden runs, before a fault struck a later save.
+
+    Between the two lies another one, so that it isn't a save that still goes on in the background.
+    """
+    resized = any(at.event.operation is None for at in launch.all(FaultLanded))
+    if launch is not view.launches[0] or resized or not launch.struck_saves:
+        return None
+    earlier = [step for step in view.start.saves if step < min(launch.struck_saves)]
+    return earlier[-2] if len(earlier) > 1 else None
 
 
 def _bare(view: CommandView, launch: Launch, step: int | None, how: str, evidence: tuple[int, ...]) -> Violation:
