@@ -9,6 +9,8 @@ from chaosckpt.model.census import Label, Point
 from chaosckpt.model.checkpoints import Naming
 from chaosckpt.model.operation import WRITING, Operation
 
+BEGINS = WRITING - {"close", "fsync", "sync"}
+"""What can begin a save; a close may also end the reading of a directory that is about to be removed."""
 _REMOVING = ("unlink", "rmdir")
 _NAMING = ("rename", "link", "symlink")
 """Operations whose destination, or for a symlink whose path, is the name that something has from then on."""
@@ -28,18 +30,26 @@ def labelled(trace: Sequence[Operation], naming: Naming) -> list[Label | None]:
     found: list[Label | None] = []
     saving: dict[int, int] = {}
     loading: set[int] = set()
+    reading: set[tuple[int, int]] = set()
     for place, (operation, step, pointer) in enumerate(zip(trace, steps, pointers, strict=True)):
         op, rank = operation.address.op, operation.address.rank
         now = saving.get(rank)
-        if op in WRITING:
+        if op == "open_read":
+            reading.add((rank, operation.handle))
+        if op == "close" and operation.handle and (rank, operation.handle) in reading:
+            reading.discard((rank, operation.handle))
+            found.append(None)
+        elif op in WRITING:
             if pointer and now is not None:
                 found.append(Label("commit", now))
             elif step is None:
                 found.append(None)
             elif _removes(operation, naming) and (now != step or place > over.get((rank, step), place)):
                 found.append(Label("discover") if now is None else Label("retire", now))
+            elif op not in BEGINS and now is None:
+                found.append(None)
             else:
-                saving[rank] = step
+                saving[rank] = step if op in BEGINS else saving[rank]
                 found.append(Label("persist", step))
         elif now is None:
             if op == "read" and step is not None:
@@ -92,7 +102,7 @@ def _retired_after(
     written: dict[tuple[int, int], int] = {}
     removed: dict[tuple[int, int], int] = {}
     for place, (operation, step) in enumerate(zip(trace, steps, strict=True)):
-        if step is None or not _changes(operation):
+        if step is None or operation.address.op not in BEGINS:
             continue
         key = (operation.address.rank, step)
         if not _removes(operation, naming):
@@ -143,7 +153,7 @@ def _pointers(trace: Sequence[Operation], naming: Naming) -> list[bool]:
         rank = operation.address.rank
         if not _changes(operation):
             continue
-        if step is not None and not _removes(operation, naming):
+        if step is not None and operation.address.op in BEGINS and not _removes(operation, naming):
             saving[rank] = step
             saves.setdefault(rank, set()).add(step)
         elif step is None and rank in saving and name.startswith("out:") and _makes(operation, name):

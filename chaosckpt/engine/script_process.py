@@ -14,7 +14,8 @@ from chaosckpt.engine.lineage import kill_trees
 from chaosckpt.engine.messages import ScriptModules, ScriptSettings
 from chaosckpt.engine.rank_process import Cause, RankProcess
 from chaosckpt.engine.rest import descendants
-from chaosckpt.model.operation import WRITING, Operation
+from chaosckpt.engine.script_labels import BEGINS
+from chaosckpt.model.operation import Operation
 
 LOG_BYTES = 4 << 20
 """Of what a command printed, so much is kept: the end."""
@@ -36,7 +37,7 @@ class ScriptPhase(Phase):
     def see(self, operation: Operation) -> None:
         """Take note of an operation, before its label is asked."""
         step = self._step(operation.destination) or self._step(operation.address.path)
-        if operation.address.op in WRITING and step is not None:
+        if operation.address.op in BEGINS and step is not None:
             removes = operation.address.op in ("unlink", "rmdir") and self._retires(step, operation.address.path)
             if removes and self.step is None:
                 return  # it clears away what it won't resume from

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -72,6 +73,16 @@ def test_removing_the_only_one_before_the_next_is_saved():
     assert words([*marked, *removed, *written("out:ckpt-4/a")])[3:6] == ["retire of save 2"] * 3
     assert words([*marked, *written("out:ckpt-4/a")])[3] == "persist of save 2"
     assert ends_of_saves([*written("out:ckpt-2/a"), *removed, *written("out:ckpt-4/a")], NAMING) == {2: 2, 4: 7}
+
+
+def test_a_directory_that_is_closed_when_it_is_removed():
+    """To remove a directory it is opened, read and closed: that is no save of its step."""
+    look = msgspec.structs.replace(op("open_read", "out:ckpt-2"), handle=9)
+    shut = msgspec.structs.replace(op("close", "out:ckpt-2"), handle=9)
+    removed = [look, op("unlink", "out:ckpt-2/a"), shut, op("rmdir", "out:ckpt-2")]
+    trace = [*written("out:ckpt-2/a"), *written("out:ckpt-4/a"), *removed, *written("out:ckpt-6/a")]
+    assert words(trace)[6:10] == ["persist of save 4", "retire of save 4", "-", "retire of save 4"]
+    assert ends_of_saves(trace, NAMING) == {2: 2, 4: 5, 6: 12}
 
 
 def test_a_pointer_is_the_commit():
