@@ -1,0 +1,109 @@
+"""Campaigns about an unmodified command, as a user runs them: what is found, what is refused, and that nothing is harmed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.engine.scripts import COUNTING
+
+SIGNS = [
+    "--checkpoints",
+    "{out}/ckpt-*",
+    "--resumed",
+    r"resumed from step (\d+)",
+    "--saved",
+    r"saved step (\d+)",
+    "--result",
+    "{out}/final",
+]
+IN_PLACE = COUNTING.replace('open(f"{out}/new", "w")', 'open(f"{out}/ckpt-{step}", "w")').replace(
+    '        os.replace(f"{out}/new", f"{out}/ckpt-{step}")\n', ""
+)
+
+
+def chaosckpt(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "chaosckpt", *arguments],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+
+
+def script(directory: Path, text: str) -> list[str]:
+    (directory / "train.py").write_text(text)
+    return ["--", sys.executable, "train.py", "{out}"]
+
+
+def test_a_script_that_saves_in_place_is_found_out_and_the_finding_reproduces(tmp_path: Path) -> None:
+    """Goal: without a change to the script its torn checkpoint is found, shrunk to one fault, named by its file, and replayed."""
+    done = chaosckpt(
+        tmp_path,
+        "fuzz",
+        "--trials",
+        "24",
+        "--workers",
+        "1",
+        "--json",
+        "--run-dir",
+        "run",
+        *SIGNS,
+        *script(tmp_path, IN_PLACE),
+    )
+    assert done.returncode == 1, done.stderr[-2000:]
+    summary = json.loads(done.stdout)
+    assert summary["inconclusive"] == 0, summary["inconclusive_reasons"]
+    assert summary["launch"] == "fork"
+    finding = summary["findings"][0]
+    assert finding["reproduced"] == "10/10"
+    assert len(finding["faults"]) == 1
+    assert "out:ckpt-" in finding["faults"][0]
+    again = chaosckpt(tmp_path, "reproduce", finding["path"], "--times", "2", "--json")
+    assert again.returncode == 1, again.stderr[-2000:]
+    assert json.loads(again.stdout)["replays"][1]["same"] is True
+    told = chaosckpt(tmp_path, "judge", "run", "--explain", finding["trials"][0])
+    assert "Verdict: VIOLATION" in told.stdout
+
+
+def test_a_script_that_replaces_is_left_alone(tmp_path: Path) -> None:
+    """Goal: no false alarm; and with a glob that is guessed, and nothing else, it is said what more could be judged."""
+    done = chaosckpt(tmp_path, "fuzz", "--trials", "16", "--workers", "1", "--json", *script(tmp_path, COUNTING))
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+    summary = json.loads(done.stdout)
+    assert (summary["passed"], summary["violations"]) == (16, 0)
+    remarks = " ".join(summary["remarks"])
+    assert "{out}/ckpt-*" in remarks
+    assert "--resumed" in remarks
+    assert "--result" in remarks
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["chaosckpt-runs", "train.py"]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "sentence"),
+    [
+        ("import sys; sys.exit('no data today')", [], "no data today"),
+        (COUNTING, ["--checkpoints", "{out}/other-*"], "never matches"),
+        (COUNTING, ["--saved", r"stored (\d+)"], "matches no line"),
+        (COUNTING, ["--checkpoints", "{out}/ckpt-*", "--resumed", r"again from (\d+)"], "matches no line"),
+        (COUNTING, ["--result", "{out}/nothing"], "no such file"),
+        ("open('/etc/chaosckpt-test', 'w')", [], "/etc/chaosckpt-test"),
+    ],
+    ids=["fails", "glob", "saved", "resumed", "result", "outside"],
+)
+def test_what_the_golden_run_refutes_is_told_in_one_sentence(
+    tmp_path: Path, text: str, options: list[str], sentence: str
+) -> None:
+    """Goal: a command that doesn't run, and signs that never show, end before any trial, with what was seen."""
+    done = chaosckpt(tmp_path, "fuzz", "--trials", "4", *options, *script(tmp_path, text))
+    assert done.returncode == 2, done.stderr[-2000:]
+    assert sentence in done.stderr
+    assert "chaosckpt/cli" not in done.stderr
+    assert not os.path.exists("/etc/chaosckpt-test")
