@@ -15,7 +15,7 @@ import click
 import msgspec
 from rich.console import Console
 
-from benchmarks import boot, fuzz, gate, save, torchrun
+from benchmarks import boot, fuzz, gate, save, script, torchrun
 from benchmarks.result import Report, Result, Settings, machine
 from benchmarks.table import table
 from chaosckpt.errors import ChaosckptError
@@ -25,6 +25,7 @@ SUBJECTS: dict[str, Callable[[Settings], Iterator[Result]]] = {
     "torchrun": torchrun.measure,
     "save": save.measure,
     "fuzz": fuzz.measure,
+    "script": script.measure,
     "boot": boot.measure,
 }
 
@@ -47,7 +48,7 @@ WIDE = 140
 def main(
     context: click.Context, subjects: tuple[str, ...], quick: bool, repetitions: int | None, file: BinaryIO
 ) -> None:
-    """Measure what the harness costs: gate, torchrun, save, fuzz, boot; all of them by default."""
+    """Measure what the harness costs: gate, torchrun, save, fuzz, script, boot; all of them by default."""
     signal.signal(signal.SIGTERM, _interrupt)
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
