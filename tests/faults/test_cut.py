@@ -84,4 +84,5 @@ def test_steps_are_drawn_where_training_gets_while_a_saver_is_held(cut):
 @pytest.mark.parametrize("steps", [((0, 3),), ((1, 4),), ((0, 3), (1, 3))])
 def test_one_rank_or_all_are_held_before_a_step(steps):
     """Both the rank of the saver alone and every rank occur."""
+    assert DRAWN is not None
     assert find(DRAWN, lambda cut: cut.steps == steps, settings=settings(max_examples=2000, database=None))

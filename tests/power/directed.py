@@ -89,7 +89,7 @@ OF_THEIR_OWN: dict[str, Schedule] = {
     "canary-mixed": schedule([cut("rename", "3.weight.pt.tmp", incarnation=2)]),
     "canary-own-newest": schedule([cut("rename", f"rank-1/{SECOND}.tmp", 1, incarnation=1)]),
     "canary-pointer-in-place": schedule([cut("write", "latest", incarnation=2)]),
-    "canary-stale-shards": schedule([cut("open_write", f"{THIRD}/complete")], [WorldSize(Topology((1, 1)))]),
+    "canary-stale-shards": schedule([cut("open_write", f"{SECOND}/complete")], [WorldSize(Topology((1, 1)))]),
     "canary-torn": schedule([cut("open_write", f"{SECOND}/3.weight.pt")]),
     "canary-trusting": schedule([RESTART], [BitFlip(f"shared:{THIRD}/state.pt", 5000)]),
 }

@@ -16,14 +16,22 @@ MORE: dict[str, dict[str, Any]] = {
     "canary-added-position-lost": GROWING,
     "canary-added-rng-copied": GROWING,
     "canary-resized-position": GROWING,
-    "canary-stale-shards": {"ranks": ((1, 1, 1), (1, 1))},
+    "canary-stale-shards": {
+        "ranks": ((1, 1, 1), (1, 1)),
+        "workload": {"steps": 2, "save_every": 2},  # Of several saves only the last one shows it without a third fault.
+        "faults": {"kinds": {"cut": 1.0, "world-size": 2.0}},
+    },
     "canary-trusting": {"faults": {"kinds": {"cut": 1.0, "bit-flip": 2.0}}},
     "canary-unawaited": {"workload": {"at_end": "close"}},
     "canary-unbounded": {"workload": {"outstanding": 2}},
-    # Among all kinds an error in a recovery is drawn about once in two hundred trials.
-    "canary-unreadable-deleted": {"faults": {"kinds": {"cut": 1.0, "errno": 2.0}}},
+    "canary-unreadable-deleted": {"faults": {"kinds": {"cut": 1.0, "errno": 4.0}}},
+    "canary-youngest-kept": {"faults": {"kinds": {"cut": 1.0, "mtimes": 2.0}}},
 }
-"""What a canary's scenario has beside its target: a bug that shows in another world needs one, and so on."""
+"""What a canary's scenario has beside its target: a bug that shows in another world needs one, and so on.
+
+Where one rare kind of fault must strike a certain place, it is drawn more often than among all kinds (an error in a
+recovery comes about once in two hundred trials of those).
+"""
 
 
 def canaries() -> dict[str, str]:
