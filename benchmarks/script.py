@@ -26,7 +26,17 @@ def measure(settings: Settings) -> Iterator[Result]:
     script = shipped_directory() / "scripts" / SCRIPT
     with tempfile.TemporaryDirectory(prefix="chaosckpt-benchmark-") as directory:
         cold = _cold_trials_a_minute(script, Path(directory), max(2, trials // 30))
-        arguments = ["fuzz", "--trials", str(trials), "--workers", "2", "--json", *SIGNS, "--run-dir", f"{directory}/run"]
+        arguments = [
+            "fuzz",
+            "--trials",
+            str(trials),
+            "--workers",
+            "2",
+            "--json",
+            *SIGNS,
+            "--run-dir",
+            f"{directory}/run",
+        ]
         command = ["--", sys.executable, str(script), "--out", "{out}"]
         ran = cpu.run(cpu.chaosckpt(*arguments, *command), expected=(_CLEAN, _VIOLATIONS))
         summary = json.loads(ran.output)

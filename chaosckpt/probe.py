@@ -82,7 +82,9 @@ def _tell(what: str, step: int, **more: Any) -> None:
     if path is None:
         return
     rank = int(os.environ.get("RANK", "0"))
-    line = json.dumps({"what": what, "rank": rank, "step": int(step), **{key: value for key, value in more.items() if value}})
+    line = json.dumps(
+        {"what": what, "rank": rank, "step": int(step), **{key: value for key, value in more.items() if value}}
+    )
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         os.write(descriptor, line.encode() + b"\n")

@@ -28,7 +28,7 @@ class Model(torch.nn.Module):
 class Tell(TrainerCallback):
     """Says which step was resumed from."""
 
-    def on_train_begin(self, args, state, control, **rest) -> None:  # noqa: ANN001, ANN003 - the callback's own signature
+    def on_train_begin(self, args, state, control, **rest) -> None:
         if state.global_step and state.is_world_process_zero:
             print(f"resumed from step {state.global_step}", flush=True)
 
