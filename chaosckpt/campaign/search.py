@@ -55,7 +55,8 @@ class Search:
         self._investigate = investigate
         self._show = show
         self._lock = threading.Lock()
-        self._failures: list[BaseException] = []
+        self._failures: list[HarnessError] = []
+        self._fault: Exception | None = None
         for record in log.read():
             self.tally.add(record)
         self._indices = self._remaining()
@@ -68,7 +69,8 @@ class Search:
             index += 1
 
     def run(self, executors: Sequence[Executor]) -> None:
-        """Search until the budget is spent or `stopped` is set. Raises HarnessError when no worker can go on."""
+        """Search until the budget is spent or `stopped` is set. Raises HarnessError when no worker can go on, and a fault
+        of our own in a worker whatever else went on."""
         self._started = time.monotonic()
         workers = [
             threading.Thread(target=self._work, args=(executor,), name=f"worker-{number}", daemon=True)
@@ -81,6 +83,8 @@ class Search:
                 worker.join(timeout=0.5)  # a join without a limit would keep signals from being handled
                 self.show()
         self.seconds = time.monotonic() - self._started
+        if self._fault is not None:
+            raise self._fault
         if self._failures and not self.stopped.is_set():
             raise self._failures[0]
 
@@ -93,7 +97,7 @@ class Search:
             self._failures.append(error)
         except Exception as error:  # A fault of our own in a thread must reach the main thread, and not end in silence.
             LOG.exception("a worker failed")
-            self._failures.append(error)
+            self._fault = error
             self.stopped.set()
 
     def _next(self) -> tuple[int, Schedule] | None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from chaosckpt.engine.messages import Retained
-from chaosckpt.engine.rank import MESSAGE_BYTES, Life
+from chaosckpt.engine.rank import MESSAGE_BYTES, Life, Terminated
+from chaosckpt.errors import PluginError
 from chaosckpt.model.journal import Audited
 from chaosckpt.targets.api import Target
 from chaosckpt.workload.digest import digest
@@ -17,8 +20,8 @@ class AuditLife(Life):
         self.join()
         target = self.make_target()
         self.where = "audit"
-        retained = target.retained()
-        self.report(Retained(self.rank, None if retained is None else tuple(retained)))
+        retained = retained_steps(target.retained())
+        self.report(Retained(self.rank, retained))
         for step in sorted(set(self.order.attempt.audit) & set(retained or ()), reverse=True):
             if not all(target.gather(self.load(target, step))):
                 return
@@ -29,7 +32,11 @@ class AuditLife(Life):
         state = self.build().state
         try:
             target.load(state, step)
-        except Exception as error:  # that it raises, and what, is what the audit is for
+        except Terminated:
+            raise
+        except (
+            BaseException
+        ) as error:  # that it raises is what the audit is for; torch's CheckpointException is no Exception
             self.report(
                 Audited(
                     attempt=self.attempt,
@@ -42,3 +49,15 @@ class AuditLife(Life):
             return False
         self.report(Audited(attempt=self.attempt, rank=self.rank, step=step, digest=digest(state)))
         return True
+
+
+def retained_steps(answer: object) -> tuple[int, ...] | None:
+    """What a target answered to `retained`. Raises PluginError for what is no list of steps: the node could not read it."""
+    if answer is None:
+        return None
+    # As with chosen_step: a step of numpy or torch is none to the node, and a bool or a letter is none to anybody.
+    if isinstance(answer, Iterable):
+        steps = tuple(answer)
+        if all(type(step) is int for step in steps):
+            return steps
+    raise PluginError(f"retained returned {answer!r}; it must return a list of steps, each an int, or None")

@@ -70,6 +70,7 @@ class _Golden:
             bare, tried = sweep(prefixes)
         self.say("golden recoveries")
         self._take_snapshots(first)
+        self._ask_retained(first)
         for topology in (first, *others):
             if topology != first:
                 runs.append(self._like(main, self._run(topology, None)))
@@ -154,11 +155,21 @@ class _Golden:
         return msgspec.structs.replace(run, reach=reach(run, rungs), training=training(run, rungs))
 
     def _take_snapshots(self, topology: Topology) -> None:
+        shutil.rmtree(self.snapshots, ignore_errors=True)  # a golden run that failed has left its own
         for step in self.saves:
             self.arena.reset()
             self.attempt(topology, self.order(topology, None, stop_after=step), f"the golden run up to step {step}")
             for tier in self.tiers():
                 shutil.copytree(tier, self.snapshots / str(step) / tier.name, symlinks=True)
+
+    def _ask_retained(self, topology: Topology) -> None:
+        """Audit the storage that the golden run has left. Where the target can't say what it retains, every audit of a trial
+        would prove nothing, and nobody would know."""
+        what = "listing what the target retains after the golden run"
+        order = msgspec.structs.replace(self.order(topology, self.saves[-1]), audit=self.saves)
+        events, _ = self.attempt(topology, order, what, must_finish=False)
+        if any(isinstance(event, j.Raised) for event in events):
+            raise UsageError(_failure(what, "failed", events))
 
     def tiers(self) -> list[Path]:
         """The storage directories of every node of a local arena."""

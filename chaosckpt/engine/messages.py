@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from chaosckpt.model.digest import StateDigest
+from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.journal import (
     Acknowledged,
     Audited,
@@ -82,12 +83,12 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What a target says of itself, learnt by the fork server, so that the harness never imports torch."""
 
     name: str
-    guarantees: tuple[str, ...]
+    guarantees: tuple[Guarantee, ...]
     nonces: tuple[str, ...] = ()
     strategies: tuple[str, ...] = ("ddp", "fsdp2")
     keeps_rng: bool = False
-    outstanding: int = 1
-    abandoned: int = 1
+    outstanding: Annotated[int, msgspec.Meta(ge=1)] = 1
+    abandoned: Annotated[int, msgspec.Meta(ge=0)] = 1
 
 
 class Place(msgspec.Struct, frozen=True):

@@ -75,7 +75,7 @@ def guarantees(scenario: Scenario, arena: Arena) -> tuple[Guarantee, ...]:
     """What the target is held to: the scenario's word, else its own."""
     if scenario.target.guarantees is not None:
         return scenario.target.guarantees
-    return arena.nodes[0].facts.guarantees  # type: ignore[return-value]
+    return arena.nodes[0].facts.guarantees
 
 
 def _attempts(

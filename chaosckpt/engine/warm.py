@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import sys
@@ -12,11 +13,13 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from chaosckpt.engine import rank
 from chaosckpt.engine.channel import Channel, pair
 from chaosckpt.engine.imports import import_all
 from chaosckpt.engine.messages import AttemptOrder, NodeSettings, Place, RankOrder, Ready, Refused, TargetFacts
-from chaosckpt.errors import ChaosckptError, UsageError
+from chaosckpt.errors import ChaosckptError, PluginError, UsageError
 from chaosckpt.model.settings import WorkloadSettings
 from chaosckpt.plugins import load_target
 
@@ -41,21 +44,31 @@ def up(settings: NodeSettings) -> Ready | Refused:
 
 
 def target_facts(settings: NodeSettings) -> TargetFacts:
-    """What the target claims. Raises UsageError when it can't save the workload's strategy."""
+    """What the target claims. Raises UsageError when it can't save the workload's strategy, PluginError for a claim that can't be."""
     target = load_target(settings.target)
     if settings.workload.strategy not in target.strategies:
         known = ", ".join(sorted(target.strategies))
         raise UsageError(
             f"target {settings.target} can't save a {settings.workload.strategy} model (it knows: {known}); change workload.strategy"
         )
-    return TargetFacts(
-        name=target.name or target.__name__,
-        guarantees=tuple(sorted(target.guarantees)),
-        nonces=tuple(target.nonces),
-        strategies=tuple(sorted(target.strategies)),
-        keeps_rng=target.keeps_rng,
-        outstanding=target.outstanding,
-        abandoned=target.abandoned,
+    claims = {
+        "name": target.name or target.__name__,
+        "guarantees": target.guarantees,
+        "nonces": target.nonces,
+        "strategies": target.strategies,
+        "keeps_rng": target.keeps_rng,
+        "outstanding": target.outstanding,
+        "abandoned": target.abandoned,
+    }
+    try:
+        facts = msgspec.convert(claims, TargetFacts)
+        for pattern in facts.nonces:
+            re.compile(pattern)
+    except (msgspec.ValidationError, re.error) as error:
+        said = str(error).replace("`$.", "`")
+        raise PluginError(f"target {settings.target} claims what can't be: {said}; correct it in the class") from error
+    return msgspec.structs.replace(
+        facts, guarantees=tuple(sorted(facts.guarantees)), strategies=tuple(sorted(facts.strategies))
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import msgspec
@@ -66,8 +67,8 @@ class FaultSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     def __post_init__(self) -> None:
         for kind, weight in self.kinds.items():
-            if weight < 0:
-                raise ValueError(f"faults.kinds.{kind} = {weight} must not be negative")
+            if not 0 <= weight < math.inf:
+                raise ValueError(f"faults.kinds.{kind} = {weight} must be a number from 0 upwards")
         if not 1 <= self.max_attempts <= 8:
             raise ValueError(f"faults.max_attempts = {self.max_attempts} must lie between 1 and 8")
         if not 1 <= self.max_per_attempt <= 4:

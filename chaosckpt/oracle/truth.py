@@ -58,7 +58,8 @@ def owed(view: TrialView, attempt: AttemptView) -> Owed:
                 reason = Reason(save, f"{reason.words}, but {struck[0]}: not required", (*reason.evidence, *struck[1]))
             else:
                 required = save
-                reason = Reason(save, f"required: the newest one that is {reason.words}", reason.evidence)
+                newest = "the newest one" if attempt.recovery_harmed else "required: the newest one"
+                reason = Reason(save, f"{newest} that is {reason.words}", reason.evidence)
         reasons.append(reason)
     notes: list[tuple[str, tuple[int, ...]]] = []
     if required is not None and attempt.recovery_harmed:

@@ -93,6 +93,8 @@ CASES = [
         ["faults.kinds.sigkill = 'x'", "a number"],
     ),
     ("negative weight", BASE + "[faults]\nkinds = { cut = -1 }", ["faults.kinds.cut = -1"]),
+    ("weight no number", BASE + "[faults]\nkinds = { cut = nan }", ["faults.kinds.cut = nan", "from 0 upwards"]),
+    ("weight infinite", BASE + "[faults]\nkinds = { cut = inf }", ["faults.kinds.cut = inf"]),
     ("no fault left", BASE + "[faults]\nkinds = { cut = 0 }", ["weight 0"]),
     ("relative storage", BASE + '[storage]\nshared = "here"', ["storage.shared = 'here'", "absolute"]),
     ("no storage", BASE + '[storage]\nshared = "/no/such/place"', ["'/no/such/place'", "create it"]),

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
 from chaosckpt.engine.arena import node_settings
+from chaosckpt.engine.audit_life import retained_steps
+from chaosckpt.engine.golden import measure
+from chaosckpt.errors import PluginError, UsageError
 from chaosckpt.faults.errno import StorageError
 from chaosckpt.model import journal as j
 from chaosckpt.model.journal import Journal
@@ -101,3 +106,63 @@ def test_every_step_is_traced_once_by_every_rank(warm: Case) -> None:
     left = next(event for event in reversed(journal.events) if isinstance(event, j.Reference))
     assert [step.step for step in left.steps] == [1, 2, 3, 4, 5]
     assert [bool(step.parts) for step in left.steps] == [False, True, False, True, True]
+
+
+@pytest.mark.parametrize("answer", ["23", 7, [2.0, 3.0], [True], [None], [numpy.int64(2)]])
+def test_what_is_no_list_of_steps_is_refused(answer: object) -> None:
+    """Goal: a target that answers nonsense to `retained` is told so, in its rank; the node is never sent what it can't read."""
+    with pytest.raises(PluginError, match="retained returned"):
+        retained_steps(answer)
+
+
+@pytest.mark.parametrize(("answer", "steps"), [(None, None), ([], ()), ([3, 2, 2], (3, 2, 2)), (range(2), (0, 1))])
+def test_a_list_of_steps_may_have_any_order(answer: object, steps: object) -> None:
+    """Goal: the control of the test above."""
+    assert retained_steps(answer) == steps
+
+
+ODD = """
+from torch.distributed.checkpoint.api import CheckpointException
+
+from chaosckpt.targets.torch_save_atomic import TorchSaveAtomic
+
+
+class Unloadable(TorchSaveAtomic):
+    def recover(self, state, intent):
+        own, self.load = self.load, super().load
+        try:
+            return super().recover(state, intent)
+        finally:
+            self.load = own
+
+    def load(self, state, step):
+        raise CheckpointException("nothing there", {})
+
+
+class Unlisted(TorchSaveAtomic):
+    def retained(self):
+        raise RuntimeError("no list today")
+"""
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> str:
+    file = tmp_path / "odd.py"
+    file.write_text(ODD)
+    return str(file)
+
+
+def test_a_load_that_raises_what_is_no_exception_has_failed(warm: Case, odd: str) -> None:
+    """Goal: torch's CheckpointException derives from BaseException alone; an audit that meets it proves that the save is lost."""
+    fault = failing_sync(warm)
+    journal, verdict = script(warm, f"{odd}:Unloadable", retries=1).run([fault])
+    assert verdict.primary is not None
+    assert verdict.primary.invariant == "ack-truth", verdict
+    assert {event.error_type for event in events(journal, j.Audited)} == {"CheckpointException"}
+
+
+def test_a_target_that_cannot_list_what_it_retains_is_refused_before_any_trial(warm: Case, odd: str) -> None:
+    """Goal: every audit of its trials would prove nothing, and its acknowledgements would pass for true."""
+    case = script(warm, f"{odd}:Unlisted")
+    with pytest.raises(UsageError, match=r"what the target retains .* RuntimeError: no list today"):
+        measure(case.scenario, case.arena)

@@ -9,9 +9,13 @@ import sys
 from pathlib import Path
 
 import numpy
+import pytest
 import torch
 
 from chaosckpt.engine import huge_pages, warm
+from chaosckpt.engine.messages import NodeSettings
+from chaosckpt.errors import PluginError
+from chaosckpt.model.settings import WorkloadSettings
 
 PRACTISE = """
 import os, torch
@@ -51,3 +55,23 @@ def test_huge_pages_keep_what_memory_holds():
     assert len(tried) == len(set(tried))
     assert all(address % (2 << 20) == 0 for address in tried)
     assert [bytes(one) for one in held] == copies
+
+
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        ("outstanding = 0", "`int` >= 1 - at `outstanding`"),
+        ("outstanding = None", "at `outstanding`"),
+        ("abandoned = -1", "`int` >= 0 - at `abandoned`"),
+        ("keeps_rng = 'maybe'", "at `keeps_rng`"),
+        ("guarantees = frozenset({'world-peace'})", "'world-peace' - at `guarantees"),
+        ("nonces = ('[',)", "unterminated"),
+    ],
+)
+def test_a_claim_that_cannot_be_is_refused(tmp_path, claim, said):
+    """Goal: what a target's class says of it is checked once, in a sentence with the claim, and never trips an invariant."""
+    file = tmp_path / "claims.py"
+    file.write_text(f"from chaosckpt.targets.torch_save import TorchSave\nclass Odd(TorchSave):\n    {claim}\n")
+    with pytest.raises(PluginError, match="Odd claims what can't be") as caught:
+        warm.target_facts(NodeSettings(target=f"{file}:Odd", options={}, workload=WorkloadSettings()))
+    assert said in str(caught.value)

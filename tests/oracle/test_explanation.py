@@ -55,3 +55,14 @@ def test_references_audits_and_what_was_not_judged_are_told() -> None:
     assert "after attempt 1, step 6 saved by attempt 1: it can't be loaded: rank 0: OSError: no such file" in text
     assert "10 bytes of them abandoned" in text
     assert "not judged: clear-failure: no recovery hung, or was entitled to fail and did" in text
+
+
+def test_a_recovery_that_was_harmed_has_nothing_required_in_any_line() -> None:
+    """Goal: the line of the newest acknowledged save doesn't call it required where the heading says that nothing is."""
+    story = Story(faults=[["cut"], ["sigkill"]]).attempt().recovers(None).saves(2).cut()
+    story.attempt().begins_recovery().exits(by="fault").ends("killed").attempt(closing=True).recovers(2)
+    harmed, undisturbed = explain(SCENARIO, story.ends_well().journal()).split("Recovery of attempt ")[2:]
+    assert "Required: nothing" in harmed
+    assert "required: the newest" not in harmed
+    assert "the newest one that is acknowledged by every rank" in harmed
+    assert "required: the newest one that is acknowledged by every rank" in undisturbed

@@ -47,17 +47,16 @@ class SideBySide(Generic[Task, Result]):
         """The results, in the order of the tasks. Whatever a thread raises beside known errors is raised here."""
         for number in range(len(tasks)):
             self._waiting.put(number)
-        threads = [
-            threading.Thread(target=self._serve, args=(tasks,), daemon=True) for _ in range(min(width, len(tasks)))
-        ]
+        ended = [threading.Event() for _ in range(min(width, len(tasks)))]
         try:
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                while thread.is_alive():
-                    thread.join(timeout=0.5)  # A join without a limit would keep signals from being handled.
+            for event in ended:
+                threading.Thread(target=self._serve, args=(tasks, event), daemon=True).start()
+            # Not by Thread.join: interrupted, Python 3.11 takes the thread for ended though it still runs.
+            for event in ended:
+                while not event.wait(0.5):  # A wait without a limit would keep signals from being handled.
+                    pass
         except KeyboardInterrupt as interrupt:
-            self._end(threads, interrupt)
+            self._end(ended, interrupt)
         finally:
             for arena in self._arenas:
                 arena.close()
@@ -65,7 +64,7 @@ class SideBySide(Generic[Task, Result]):
             raise self._errors[0]
         return [self._results[number] for number in range(len(tasks))]
 
-    def _serve(self, tasks: Sequence[Task]) -> None:
+    def _serve(self, tasks: Sequence[Task], ended: threading.Event) -> None:
         arena: Arena | None = None
         try:
             while not self._errors:
@@ -75,6 +74,8 @@ class SideBySide(Generic[Task, Result]):
             pass
         except BaseException as error:  # A fault of our own in a thread must reach the main thread.
             self._errors.append(error)
+        finally:
+            ended.set()
 
     def _one(self, number: int, task: Task, arena: Arena | None) -> Arena | None:
         """Do one task; returns the arena for the next one, if there is one to be used again."""
@@ -95,14 +96,14 @@ class SideBySide(Generic[Task, Result]):
             arena = None
         return arena
 
-    def _end(self, threads: Sequence[threading.Thread], interrupt: KeyboardInterrupt) -> None:
+    def _end(self, ended: Sequence[threading.Event], interrupt: KeyboardInterrupt) -> None:
         """End what runs on the arenas, and with it the threads; one that warms an arena up is waited for."""
         self._errors.insert(0, interrupt)
         for arena in self._arenas:
             for node in arena.distinct():
                 node.destroy()
-        for thread in threads:
-            thread.join()
+        for event in ended:
+            event.wait()
 
 
 def interruptible() -> None:

@@ -165,8 +165,10 @@ def _chosen(text: str) -> list[Subject]:
     ]
     wanted = [word for word in text.split(",") if word]
     chosen = [s for s in subjects if s.target in wanted or f"{s.target}:{s.strategy}" in wanted]
-    if wanted and not chosen:
-        raise click.UsageError(f"none of {text} is a correct target; there are: {', '.join(TARGETS)}")
+    known = {name for s in subjects for name in (s.target, str(s).replace(" ", ":"))}
+    for word in wanted:
+        if word not in known:
+            raise click.UsageError(f"{word} is no correct target; there are: {', '.join(TARGETS)}")
     return chosen or subjects
 
 
