@@ -96,9 +96,10 @@ class Search:
             LOG.error("a worker gives up", why=str(error))
             self._failures.append(error)
         except Exception as error:  # A fault of our own in a thread must reach the main thread, and not end in silence.
-            LOG.exception("a worker failed")
+            # Noted before it is told: a log that can't be written must not keep it from being raised.
             self._fault = error
             self.stopped.set()
+            LOG.exception("a worker failed")
 
     def _next(self) -> tuple[int, Schedule] | None:
         with self._lock:
