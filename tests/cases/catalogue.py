@@ -29,6 +29,8 @@ SLOW_MS = 60
 class Case(NamedTuple):
     """`attempts` are the faults of each attempt; `right` is a scenario beside the broken one, or a target for it.
 
+    `also`: where two saves race within one process, which no fault decides, what else the same bug comes out as.
+
     `right_attempts`: the same faults, at the operations of the right shape, where these have other names.
     """
 
@@ -37,6 +39,7 @@ class Case(NamedTuple):
     invariant: str
     right: str
     right_attempts: Sequence[Sequence[Fault]] | None = None
+    also: tuple[str, ...] = ()
 
     @property
     def schedule(self) -> Schedule:
@@ -155,7 +158,8 @@ CASES = [
     Case("c18", [CROSSED], "progress", "dcp-async"),
     Case("c20", [killed(SAVER)], "newest-complete", "dcp-async"),
     Case("c21", [killed(SAVER)], "newest-complete", "dcp-async"),
-    Case("c22", [OVERLAPPED], "newest-complete", "c22-right"),
+    # The later save's metadata may land in the earlier one's directory, and then vouches for a mix.
+    Case("c22", [OVERLAPPED], "newest-complete", "c22-right", also=("complete-only",)),
     Case(
         "c23",
         [
