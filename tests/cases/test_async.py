@@ -80,8 +80,8 @@ def test_a_script_that_destroys_the_group_first(run: Run) -> None:
     journal, verdict = run(manner("destroyed-group"), schedule_of([[]]))
     assert verdict.primary is not None, verdict
     assert verdict.primary.invariant == "progress", verdict
-    assert verdict.primary.error_type == "ValueError"
-    assert "is not registered" in verdict.primary.seen
+    # How torch says so depends on where in its collective the saver thread is when the group goes.
+    assert verdict.primary.error_type in ("ValueError", "RuntimeError"), verdict
     assert recovered(journal, 1) == {2}
 
 
