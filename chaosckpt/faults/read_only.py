@@ -13,26 +13,21 @@ from __future__ import annotations
 import errno
 from typing import ClassVar
 
-from hypothesis import strategies as st
-
-from chaosckpt.faults.scene import Scene
-from chaosckpt.model.census import Point
+from chaosckpt.faults.tier import TierFault
 from chaosckpt.model.decision import Decision, Errno
-from chaosckpt.model.fault import Ends, JobControl, Memory, PointFault, Trigger
+from chaosckpt.model.fault import Ends, JobControl, Memory
 from chaosckpt.model.operation import WRITING, Operation
 
 REFUSED = WRITING - {"close", "sync"}
 """What a read-only file system refuses; descriptors that were open for writing write no more, either."""
 
 
-class ReadOnly(PointFault, frozen=True, tag="read-only"):
+class ReadOnly(TierFault, frozen=True, tag="read-only"):
     """From the trigger to the attempt's end, whatever would write to the trigger's tier fails with EROFS, on every node."""
 
     ends: ClassVar[Ends] = "perhaps"
     weight: ClassVar[float] = 0.7
-
-    def holds(self) -> tuple[Trigger, ...]:
-        return (self.at,)
+    strikes_at: ClassVar[frozenset[str]] = REFUSED
 
     def land(self, job: JobControl) -> None:
         job.await_rest()
@@ -40,27 +35,8 @@ class ReadOnly(PointFault, frozen=True, tag="read-only"):
         job.resume()
 
     def decide(self, operation: Operation, memory: Memory) -> Decision:
-        address = operation.address
-        if not memory.struck or address.op not in REFUSED or not address.path.startswith(self.tier + ":"):
-            return None
-        return Errno(errno.EROFS)
-
-    @property
-    def tier(self) -> str:
-        return self.at.address.path.partition(":")[0]
-
-    def accepts(self, op: str) -> bool:
-        return op in REFUSED
+        refused = memory.struck and operation.address.op in REFUSED and self.concerns(operation)
+        return Errno(errno.EROFS) if refused else None
 
     def describe(self) -> str:
         return f"{self.tier} storage read-only from {self.at.address} on"
-
-    @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[ReadOnly] | None:
-        if not scene.can_strike(_writes):
-            return None
-        return scene.points(_writes).map(lambda i: cls(Trigger(scene.map.points[i].address)))
-
-
-def _writes(point: Point) -> bool:
-    return point.address.op in REFUSED

@@ -14,22 +14,17 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from hypothesis import strategies as st
-
-from chaosckpt.faults.scene import Scene
-from chaosckpt.model.census import Point
+from chaosckpt.faults.tier import TierFault
 from chaosckpt.model.decision import Decision, Hold
-from chaosckpt.model.fault import JobControl, Memory, PointFault, Trigger
-from chaosckpt.model.operation import MARK, STEP, Operation
+from chaosckpt.model.fault import JobControl, Memory
+from chaosckpt.model.operation import MARK, NAMES, STEP, Operation
 
 
-class Unavailable(PointFault, frozen=True, tag="unavailable"):
+class Unavailable(TierFault, frozen=True, tag="unavailable"):
     """From the trigger on, every operation on its tier waits until nobody can go on without it; then all go on."""
 
     weight: ClassVar[float] = 0.7
-
-    def holds(self) -> tuple[Trigger, ...]:
-        return (self.at,)
+    strikes_at: ClassVar[frozenset[str]] = NAMES - {MARK, STEP}
 
     def land(self, job: JobControl) -> None:
         job.await_rest()
@@ -39,24 +34,7 @@ class Unavailable(PointFault, frozen=True, tag="unavailable"):
         job.resume()
 
     def decide(self, operation: Operation, memory: Memory) -> Decision:
-        return Hold() if memory.struck and operation.address.path.startswith(self.tier + ":") else None
-
-    @property
-    def tier(self) -> str:
-        return self.at.address.path.partition(":")[0]
-
-    def accepts(self, op: str) -> bool:
-        return op not in (MARK, STEP)
+        return Hold() if memory.struck and self.concerns(operation) else None
 
     def describe(self) -> str:
         return f"{self.tier} storage does not answer for a while from {self.at.address} on"
-
-    @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[Unavailable] | None:
-        if not scene.can_strike(_on_storage):
-            return None
-        return scene.points(_on_storage).map(lambda i: cls(Trigger(scene.map.points[i].address)))
-
-
-def _on_storage(point: Point) -> bool:
-    return point.address.op not in (MARK, STEP)
