@@ -86,6 +86,11 @@ class Launcher:
             environment["PYTHONPATH"] = os.pathsep.join([*self._settings.import_path, *filter(None, [inherited])])
         return environment
 
+    @property
+    def pid(self) -> int:
+        """The fork server's process."""
+        return self._process.pid
+
     def launch(self, connection: int, log: int) -> int:
         """Start a rank that talks over `connection` and prints to `log`. Returns its process number."""
         if self.channel is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 
 from chaosckpt.engine.rest import descendants
 
@@ -52,6 +52,11 @@ def orphans(session: int) -> list[int]:
         except ProcessLookupError:
             continue
     return found
+
+
+def adopted(known: Set[int]) -> list[int]:
+    """Every child of this process but those it knows: left behind by what it started, in whatever session."""
+    return [child for child in _children() if child not in known]
 
 
 def _children() -> Iterator[int]:

@@ -107,7 +107,6 @@ class ReferenceOrder(msgspec.Struct, frozen=True, kw_only=True):
     streams back. `directory` receives the exports, `DIRECTORY/STEP/`, after each save step.
     """
 
-    since: int
     source: str
     kept: tuple[bool, ...]
     directory: str

@@ -27,10 +27,9 @@ from chaosckpt.engine.armed import ArmedFaults
 from chaosckpt.engine.channel import Channel, pair
 from chaosckpt.engine.disturbing import disturb
 from chaosckpt.engine.launcher import Launcher
-from chaosckpt.engine.lineage import adopt_orphans, die_with_parent, ended_children, kill_trees, orphans
+from chaosckpt.engine.lineage import adopt_orphans, adopted, die_with_parent, ended_children, kill_trees, orphans
 from chaosckpt.engine.messages import (
     AttemptOrder,
-    Exited,
     NodeSettings,
     Push,
     RankOrder,
@@ -229,14 +228,11 @@ class Node:
 
     def do_inventory(self, arguments: Any) -> list[tuple[str, int]]:
         """(`tier:path` with nonces decoded, bytes) of every file on these tiers, given as tier -> directory."""
-        found = []
-        for tier, directory in arguments.items():
-            for base, _, names in os.walk(directory):
-                for name in names:
-                    path = os.path.join(base, name)
-                    relative = os.path.relpath(path, directory)
-                    found.append((decode_path(f"{tier}:{relative}", self.nonces), os.lstat(path).st_size))
-        return found
+        return [
+            (decode_path(shown, self.nonces), os.lstat(path).st_size)
+            for tier, directory in arguments.items()
+            for shown, path in storage.files(tier, directory)
+        ]
 
     def do_disturb(self, arguments: Any) -> list[Disturbed]:
         """Change what lies in a tier's marked directory as a fault; returns what was changed."""
@@ -334,8 +330,10 @@ class Node:
             untraced = tuple(process.gate.untraced)
         self._unregister(process.channel)
         process.close()
-        tail = process.stderr_tail()
-        self.push(Exited(process.rank, status, process.by, tail, process.operations, untraced))
+        if all(other.status is not None for other in self.ranks.values()):
+            kill_trees(adopted({self.launcher.pid}))  # and what had taken a session of its own, with the last of them
+        for exited in process.ended(untraced):
+            self.push(exited)
 
     def _end_attempt(self, by: Cause = "harness") -> None:
         for process in self.ranks.values():

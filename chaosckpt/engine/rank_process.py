@@ -19,7 +19,7 @@ from chaosckpt.engine.channel import Channel
 from chaosckpt.engine.gate.supervisor import Gate, Root
 from chaosckpt.engine.labels import Phase
 from chaosckpt.engine.lineage import kill_trees
-from chaosckpt.engine.messages import Held, Labelled, Place, Push, Rendezvous, Report, Stepping, Struck
+from chaosckpt.engine.messages import Exited, Held, Labelled, Place, Push, Rendezvous, Report, Stepping, Struck
 from chaosckpt.engine.rest import descendants
 from chaosckpt.model.decision import Decision, Errno, Hide, Hold, Short
 from chaosckpt.model.operation import Address, Operation, step_address
@@ -270,11 +270,21 @@ class RankProcess:
             self.gate = None
         self.channel.close()
 
+    def ended(self, untraced: tuple[str, ...]) -> list[Exited]:
+        """What the runner is told once this process is reaped."""
+        assert self.status is not None
+        return [Exited(self.rank, self.status, self.by, self.stderr_tail(), self.operations, untraced)]
+
     def stderr_tail(self) -> str:
+        """The end of what it printed, for an error."""
+        return self.end_of_log(TAIL_BYTES)
+
+    def end_of_log(self, most_bytes: int) -> str:
+        """The last so many bytes of what it printed."""
         try:
             with open(self.log, "rb") as stream:
                 stream.seek(0, os.SEEK_END)
-                stream.seek(max(0, stream.tell() - TAIL_BYTES))
+                stream.seek(max(0, stream.tell() - most_bytes))
                 return stream.read().decode(errors="replace")
         except OSError:
             return ""

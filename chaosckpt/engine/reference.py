@@ -114,7 +114,7 @@ class References:
             world_size=topology.world_size,
             places=(),
             collective_timeout_seconds=deadlines.collective_seconds,
-            reference=ReferenceOrder(since=last.segment.since, source=source, kept=last.kept, directory=directory),
+            reference=ReferenceOrder(source=source, kept=last.kept, directory=directory),
         )
         run = _ReferenceRun(arena, order, topology, deadlines)
         outcome = run.run()

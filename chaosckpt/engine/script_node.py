@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 
+from chaosckpt.engine import storage
 from chaosckpt.engine.armed import ArmedFaults
 from chaosckpt.engine.channel import Channel, pair
-from chaosckpt.engine.messages import AttemptOrder, Exited, ScriptOrder
+from chaosckpt.engine.messages import AttemptOrder, ScriptOrder
 from chaosckpt.engine.node import Node
 from chaosckpt.engine.rank_process import Cause, decode_path
 from chaosckpt.engine.script_process import ScriptProcess
@@ -99,28 +100,8 @@ class ScriptNode(Node):
     def do_manifest(self, arguments: Any) -> list[tuple[str, int, str]]:
         """(`tier:path` with nonces decoded, bytes, digest of the content) of every file below a tier's directory, sorted."""
         tier, directory = arguments
-        found = []
-        for base, _, names in os.walk(directory):
-            for name in names:
-                path = os.path.join(base, name)
-                shown = decode_path(f"{tier}:{os.path.relpath(path, directory)}", self.nonces)
-                found.append((shown, *_content(path)))
+        found = [(decode_path(shown, self.nonces), *_content(path)) for shown, path in storage.files(tier, directory)]
         return sorted(found)
-
-    def _exited(self, pid: int, status: int) -> None:
-        process = self.by_pid.get(pid)
-        if process is None or process.status is not None or not isinstance(process, ScriptProcess):
-            return
-        tail, ranks, counts = process.stderr_tail(), process.ranks, process.counts
-        process.status = status
-        untraced: tuple[str, ...] = ()
-        if process.gate is not None:
-            self._unregister(process.gate)
-            untraced = tuple(process.gate.untraced)
-        self._unregister(process.channel)
-        process.close()
-        for rank in range(ranks):
-            self.push(Exited(rank, status, process.by, tail, counts[rank], untraced if rank == 0 else ()))
 
 
 def _content(path: str) -> tuple[int, str]:

@@ -11,7 +11,7 @@ from typing import Any
 from chaosckpt.engine.gate.guard import Guard
 from chaosckpt.engine.labels import Phase
 from chaosckpt.engine.lineage import kill_trees
-from chaosckpt.engine.messages import ScriptModules, ScriptSettings
+from chaosckpt.engine.messages import Exited, ScriptModules, ScriptSettings
 from chaosckpt.engine.rank_process import Cause, RankProcess
 from chaosckpt.engine.rest import descendants
 from chaosckpt.engine.script_labels import BEGINS
@@ -123,10 +123,13 @@ class ScriptProcess(RankProcess):
 
     def output(self) -> str:
         """The end of what it printed."""
-        try:
-            with open(self.log, "rb") as stream:
-                stream.seek(0, os.SEEK_END)
-                stream.seek(max(0, stream.tell() - LOG_BYTES))
-                return stream.read().decode(errors="replace")
-        except OSError:
-            return ""
+        return self.end_of_log(LOG_BYTES)
+
+    def ended(self, untraced: tuple[str, ...]) -> list[Exited]:
+        """Every rank of the tree ended with the command's own process."""
+        assert self.status is not None
+        tail = self.stderr_tail()
+        return [
+            Exited(rank, self.status, self.by, tail, self.counts[rank], untraced if rank == 0 else ())
+            for rank in range(self.ranks)
+        ]

@@ -13,7 +13,7 @@ from chaosckpt.engine.script_golden import CommandFacts, matches
 from chaosckpt.engine.script_probe import told
 from chaosckpt.engine.script_result import result_of, same_result
 from chaosckpt.engine.script_warm import PROMISES
-from chaosckpt.errors import HarnessError
+from chaosckpt.engine.trial import journalled, strike_between
 from chaosckpt.model import journal as j
 from chaosckpt.model.checkpoints import Naming, by_step
 from chaosckpt.model.command import CommandSettings
@@ -37,33 +37,22 @@ def run_script_trial(
 
     `write` receives each event as it happens. Harness trouble stands in the journal and is raised as well.
     """
-    events: list[j.AnyEvent] = []
-
-    def record(event: j.AnyEvent) -> None:
-        events.append(event)
-        write(event)
-
-    record(
-        j.TrialStarted(
-            trial=trial,
-            schedule=to_builtins(schedule),
-            guarantees=scenario.target.guarantees or PROMISES,
-            scenario=scenario.name,
-            total_steps=0,
-            judged=facts.judged,
-            saves=tuple(sorted(facts.standard.variants)),
-            samples=facts.samples,
-        )
+    started = j.TrialStarted(
+        trial=trial,
+        schedule=to_builtins(schedule),
+        guarantees=scenario.target.guarantees or PROMISES,
+        scenario=scenario.name,
+        total_steps=0,
+        judged=facts.judged,
+        saves=tuple(sorted(facts.standard.variants)),
+        samples=facts.samples,
     )
-    try:
-        arena.reset()
-        _ScriptTrial(scenario, arena, facts, deadlines, record).run(schedule)
-    except HarnessError as error:
-        record(j.HarnessTrouble(what=str(error)))
-        record(j.TrialEnded())
-        raise
-    record(j.TrialEnded())
-    return j.Journal(tuple(events))
+    return journalled(
+        started,
+        arena,
+        write,
+        lambda record, events: _ScriptTrial(scenario, arena, facts, deadlines, record).run(schedule),
+    )
 
 
 class _ScriptTrial:
@@ -103,7 +92,7 @@ class _ScriptTrial:
             argv=self.command.words(str(self.arena.out), topology.world_size, resuming=resuming),
         )
         run = AttemptRun(self.arena, order, topology, faults, self.record, self.deadlines)
-        self._change_of_topology(run, faults, number, previous)
+        strike_between(run, faults, number, previous, self.record)
         self.record(
             j.AttemptStarted(
                 attempt=number,
@@ -118,16 +107,6 @@ class _ScriptTrial:
         self._look(number)
         if closing and outcome == "finished":
             self._compare(number)
-
-    def _change_of_topology(self, run: AttemptRun, faults: tuple[Fault, ...], number: int, current: Topology) -> None:
-        for index, fault in enumerate(faults):
-            changed = fault.topology(current)
-            if changed != current:
-                run.landed.add(index)
-                evidence = f"{current} became {changed}"
-                needs = tuple(sorted(fault.needs))
-                self.record(j.FaultLanded(attempt=number, fault=index, kind=fault.kind, evidence=evidence, needs=needs))
-            current = changed
 
     def _listen(self, number: int) -> None:
         """Journal what the command said and what it was refused."""

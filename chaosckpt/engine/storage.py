@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -98,6 +99,14 @@ def require_mark(tier: Path) -> None:
         raise HarnessError(
             f"{tier} is not below a directory marked by chaosckpt ({tier.parent / MARK} is missing); it is left alone"
         )
+
+
+def files(tier: str, directory: str) -> Iterator[tuple[str, str]]:
+    """(`tier:relative`, path) of every file below a tier's directory."""
+    for base, _, names in os.walk(directory):
+        for name in names:
+            path = os.path.join(base, name)
+            yield f"{tier}:{os.path.relpath(path, directory)}", path
 
 
 def remove(path: Path) -> None:

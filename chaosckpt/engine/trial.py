@@ -39,30 +39,46 @@ def run_trial(
     the `census`, the trial by what it left on storage. Harness trouble ends the trial and stands in the journal (HarnessTrouble);
     it is raised as well, so that the caller can replace what broke.
     """
+    started = j.TrialStarted(
+        trial=trial,
+        schedule=to_builtins(schedule),
+        guarantees=guarantees(scenario, arena),
+        scenario=scenario.name,
+        total_steps=scenario.workload.steps,
+        fresh_start=scenario.run.fresh_start,
+        keeps_rng=arena.nodes[0].facts.keeps_rng,
+        outstanding=arena.nodes[0].facts.outstanding,
+        at_end=scenario.workload.at_end,
+    )
+
+    def run(record: Record, events: list[j.AnyEvent]) -> None:
+        last = _attempts(scenario, schedule, arena, deadlines, record, events, references)
+        if census is not None and census.save_bytes:  # without a gate nobody knows how much a save writes
+            record(storage_left(arena, census, last))
+
+    return journalled(started, arena, write, run)
+
+
+def journalled(
+    started: j.TrialStarted,
+    arena: Arena,
+    write: Callable[[j.AnyEvent], None],
+    run: Callable[[Record, list[j.AnyEvent]], None],
+) -> j.Journal:
+    """The journal of a trial that `run` carries out on emptied storage; it records events, and is given those so far.
+
+    Harness trouble ends the trial and stands in the journal; it is raised as well.
+    """
     events: list[j.AnyEvent] = []
 
     def record(event: j.AnyEvent) -> None:
         events.append(event)
         write(event)
 
-    record(
-        j.TrialStarted(
-            trial=trial,
-            schedule=to_builtins(schedule),
-            guarantees=guarantees(scenario, arena),
-            scenario=scenario.name,
-            total_steps=scenario.workload.steps,
-            fresh_start=scenario.run.fresh_start,
-            keeps_rng=arena.nodes[0].facts.keeps_rng,
-            outstanding=arena.nodes[0].facts.outstanding,
-            at_end=scenario.workload.at_end,
-        )
-    )
+    record(started)
     try:
         arena.reset()
-        last = _attempts(scenario, schedule, arena, deadlines, record, events, references)
-        if census is not None and census.save_bytes:  # without a gate nobody knows how much a save writes
-            record(storage_left(arena, census, last))
+        run(record, events)
     except HarnessError as error:
         record(j.HarnessTrouble(what=str(error)))
         record(j.TrialEnded())
@@ -106,7 +122,7 @@ def _attempts(
         )
         groups = scenario.topology.groups
         run = AttemptRun(arena, order, topology, plan.faults, record, deadlines, groups)
-        _prepare(run, plan.faults, number, previous, record)
+        strike_between(run, plan.faults, number, previous, record)
         closing = number == len(plans) - 1
         record(
             j.AttemptStarted(
@@ -135,7 +151,7 @@ def something_acknowledged(events: Sequence[j.AnyEvent]) -> bool:
     return any(len(found) == worlds[attempt] for (attempt, _), found in ranks.items())
 
 
-def _prepare(run: AttemptRun, faults: tuple[Fault, ...], attempt: int, current: Topology, record: Record) -> None:
+def strike_between(run: AttemptRun, faults: tuple[Fault, ...], attempt: int, current: Topology, record: Record) -> None:
     """Strike what strikes between two attempts, with its evidence."""
     for index, fault in enumerate(faults):
         changed = fault.topology(current)

@@ -30,10 +30,6 @@ class Recovery:
     identities: tuple[Identity, ...]
 
     @property
-    def chosen_steps(self) -> tuple[int, ...]:
-        return tuple(sorted({at.event.chosen for at in self.loaded if at.event.chosen is not None}))
-
-    @property
     def failed(self) -> tuple[Track, ...]:
         """Ranks whose `recover` raised, or whose process ended by itself inside it."""
         return tuple(track for track in self.attempt.tracks if track.phase in ("raised", "exited"))

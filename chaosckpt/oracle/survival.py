@@ -12,7 +12,7 @@ from chaosckpt.model.topology import Topology
 from chaosckpt.oracle.saves import Save
 from chaosckpt.oracle.view import At, AttemptView, TrialView
 
-SHARED, LOCAL = "shared", "local"
+SHARED = "shared"
 
 _NEEDED: dict[str, Guarantee | None] = {
     "node-loss": "node-loss",

@@ -188,3 +188,21 @@ def test_what_is_allowed_is_let_through(tmp_path: Path) -> None:
         run = run_once(scenario, arena)
     assert run.outcome == "finished", run.output
     assert (tmp_path / "mine").read_text() == "x"
+
+
+LEAVES = """
+import subprocess
+print(subprocess.Popen(["sleep", "300"], start_new_session=True).pid)
+"""
+
+
+@pytest.mark.parametrize("cold", [False, True])
+def test_what_a_script_leaves_running_ends_with_it(tmp_path: Path, cold: bool) -> None:
+    """Goal: a child in a session of its own, which no signal to the command reaches, outlives no attempt."""
+    script = tmp_path / "leaves.py"
+    script.write_text(LEAVES)
+    scenario = scenario_of(python(script, "{out}"), tmp_path, cold=cold)
+    with arena_for(scenario) as arena:
+        run = run_once(scenario, arena)
+        assert run.outcome == "finished", run.output
+        assert not Path(f"/proc/{int(run.output)}/exe").exists()
