@@ -12,13 +12,8 @@ _NEEDS_A_TARGET = frozenset({"bit-flip", "truncation", "mtimes", "stale-save"})
 
 
 def kinds_for(scenario: Scenario) -> dict[str, type[Fault]]:
-    """Every installed kind, but for a command without those that need nodes with storage of their own, or a target.
-
-    Nor can one rank of a command's tree be stopped: the node knows one process of it, the command's own.
-    """
+    """Every installed kind, but for a command without those that need nodes with storage of their own, or a target."""
     found = fault_kinds()
     if scenario.command is None:
         return found
-    several = any(sum(ranks) > 1 for ranks in scenario.topology.ranks)
-    left_out = _NEEDS_NODES | _NEEDS_A_TARGET | ({"sigstop"} if several else set())
-    return {name: kind for name, kind in found.items() if name not in left_out}
+    return {name: kind for name, kind in found.items() if name not in _NEEDS_NODES | _NEEDS_A_TARGET}

@@ -78,13 +78,14 @@ class Acts:
             node.call("freeze")
         self._kill(None, "fault")
 
-    def _kill(self, ranks: Sequence[int] | None, by: str) -> None:
-        for node in self._nodes:
-            node.call("kill", (ranks, by))
+    def _kill(self, ranks: Sequence[int] | None, by: str) -> bool:
+        found = [node.call("kill", (ranks, by)) for node in self._nodes]
+        return any(found)
 
     def kill_rank(self, rank: int) -> None:
         """See JobControl."""
-        self._kill([rank], "fault")
+        if not self._kill([rank], "fault"):
+            raise NotArrived(f"no process of rank {rank} was found")
         self._let_survivors_live()
 
     def kill_process(self) -> None:
@@ -95,8 +96,8 @@ class Acts:
 
     def stop_rank(self, rank: int) -> None:
         """See JobControl."""
-        for node in self._nodes:
-            node.call("suspend", rank)
+        if not any(node.call("suspend", rank) for node in self._nodes):
+            raise NotArrived(f"no process of rank {rank} was found")
         self._strikes_now()
         self._stopped.add(rank)
         self._let_survivors_live()

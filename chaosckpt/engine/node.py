@@ -178,27 +178,35 @@ class Node:
             if process.gate is not None:
                 self._unregister(process.gate)
 
-    def do_kill(self, arguments: Any) -> None:
-        """SIGKILL some ranks, or all (None), and everything that they started."""
+    def process_of(self, rank: int) -> RankProcess | None:
+        """The process tree in which this rank lives, if it is of this node."""
+        return self.ranks.get(rank)
+
+    def do_kill(self, arguments: Any) -> bool:
+        """SIGKILL some ranks, or all (None), and everything that they started. False when none of them is of this node."""
         ranks, by = msgspec.convert(arguments, tuple[list[int] | None, Cause])
-        for process in list(self.ranks.values()):
-            if ranks is None or process.rank in ranks:
+        if ranks is None:
+            for process in list(self.ranks.values()):
                 process.kill(by)
+            return True
+        trees = [(rank, self.process_of(rank)) for rank in ranks]
+        found = [tree.kill_rank(rank, by) for rank, tree in trees if tree is not None]
+        return any(found)
 
     def do_kill_process(self, arguments: Any) -> None:
         """SIGKILL the one process whose operation the fault of this index holds."""
         for process in self.ranks.values():
             process.kill_holder(arguments)
 
-    def do_suspend(self, arguments: Any) -> None:
-        """SIGSTOP a rank and everything that it started. Its end, whenever it comes, is by a fault."""
-        if arguments in self.ranks:
-            self.ranks[arguments].suspend()
+    def do_suspend(self, arguments: Any) -> bool:
+        """SIGSTOP a rank and everything that it started. Its end, whenever it comes, is by a fault. False when it isn't there."""
+        tree = self.process_of(arguments)
+        return tree is not None and tree.signal_rank(arguments, signal.SIGSTOP)
 
-    def do_wake(self, arguments: Any) -> None:
-        """SIGCONT a rank that was stopped, and everything that it started."""
-        if arguments in self.ranks:
-            self.ranks[arguments].wake()
+    def do_wake(self, arguments: Any) -> bool:
+        """SIGCONT a rank that was stopped, and everything that it started. False when it isn't there."""
+        tree = self.process_of(arguments)
+        return tree is not None and tree.signal_rank(arguments, signal.SIGCONT)
 
     def do_terminate(self, arguments: Any) -> None:
         """SIGTERM some ranks."""

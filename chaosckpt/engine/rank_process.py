@@ -238,26 +238,28 @@ class RankProcess:
                 self.by = by
             kill_trees([self.pid])
 
+    def kill_rank(self, rank: int, by: Cause) -> bool:
+        """The same for one rank of several that may live in this tree. False when there is no such rank now."""
+        self.kill(by)
+        return self.status is None
+
     def kill_holder(self, fault: int) -> None:
         """SIGKILL the process, one of several of this rank, whose operation this fault holds."""
         for held in list(self.gate.holds) if self.gate is not None else ():
             if self._strikes[held.operation.sequence].fault == fault:
                 kill_trees([held.pid])
 
-    def suspend(self) -> None:
-        """SIGSTOP the whole tree."""
-        if self.status is None:
-            self.by, self.suspended = "fault", True
-            self._signal_tree(signal.SIGSTOP)
+    def signal_rank(self, rank: int, number: signal.Signals) -> bool:
+        """SIGSTOP or SIGCONT to the whole tree, whose end, whenever it comes, is by a fault. False when it has ended."""
+        if self.status is not None:
+            return False
+        self.by, self.suspended = "fault", number == signal.SIGSTOP
+        self.signal_tree(self.pid, number)
+        return True
 
-    def wake(self) -> None:
-        """SIGCONT the whole tree."""
-        if self.status is None:
-            self.suspended = False
-            self._signal_tree(signal.SIGCONT)
-
-    def _signal_tree(self, number: signal.Signals) -> None:
-        for pid in self.tree():
+    def signal_tree(self, root: int, number: signal.Signals) -> None:
+        """Send a signal to a process and its descendants."""
+        for pid in descendants(root):
             try:
                 os.kill(pid, number)
             except ProcessLookupError:

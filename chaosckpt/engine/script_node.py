@@ -61,16 +61,15 @@ class ScriptNode(Node):
         if self.launcher.channel is not None:
             self._serve_fork_server()
 
-    def do_kill(self, arguments: Any) -> None:
-        """SIGKILL some ranks, or the whole tree (None)."""
+    def process_of(self, rank: int) -> ScriptProcess | None:
+        """Every rank lives in the command's tree."""
+        return self.process
+
+    def do_kill(self, arguments: Any) -> bool:
+        """SIGKILL some ranks, or the whole tree (None): all of its ranks are the tree, with what watches over them."""
         ranks, by = msgspec.convert(arguments, tuple[list[int] | None, Cause])
-        if self.process is None:
-            return
-        if ranks is None or set(ranks) >= set(range(self.process.ranks)):
-            self.process.kill(by)
-        else:
-            for rank in ranks:
-                self.process.kill_rank(rank, by)
+        everyone = self.process is not None and set(ranks or ()) >= set(range(self.process.ranks))
+        return super().do_kill((None if everyone else ranks, by))
 
     def do_terminate(self, arguments: Any) -> None:
         """SIGTERM to the command."""

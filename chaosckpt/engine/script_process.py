@@ -71,6 +71,7 @@ class ScriptProcess(RankProcess):
         self.phase = ScriptPhase(pattern)
         self.ranks = ranks
         self.counts: Counter[int] = Counter()
+        self.stopped: set[int] = set()
         self.modules: tuple[str, ...] = ()
         self.guard = Guard(settings.writable or (), files=settings.writable is not None, network=not settings.network)
 
@@ -97,19 +98,37 @@ class ScriptProcess(RankProcess):
         heads = self._heads()
         if not heads:
             return descendants(self.pid)
-        return [pid for head in heads.values() for pid in descendants(head)]
+        return [pid for rank, head in heads.items() if rank not in self.stopped for pid in descendants(head)]
 
     def _heads(self) -> dict[int, int]:
         """The process of each rank that lives in this tree, where ranks are told apart."""
         return self.gate.ranks() if self.gate is not None and self.ranks > 1 else {}
 
-    def kill_rank(self, rank: int, by: Cause) -> None:
-        """SIGKILL one rank with all that it started; the only one, where ranks aren't told apart, is the command."""
-        head = self._heads().get(rank)
-        if head is not None:
-            kill_trees([head])
-        elif self.ranks == 1 or rank == 0:
+    def _head(self, rank: int) -> int | None:
+        """The process that is this rank with all that it started; the only rank is the command itself."""
+        if self.status is not None:
+            return None
+        return self.pid if self.ranks == 1 else self._heads().get(rank)
+
+    def kill_rank(self, rank: int, by: Cause) -> bool:
+        """SIGKILL one rank with all that it started. False when no such rank is to be found."""
+        head = self._head(rank)
+        if head == self.pid:
             self.kill(by)
+        elif head is not None:
+            kill_trees([head])
+        return head is not None
+
+    def signal_rank(self, rank: int, number: signal.Signals) -> bool:
+        """SIGSTOP or SIGCONT to one rank and all that it started. False when no such rank is to be found."""
+        head = self._head(rank)
+        if head is None:
+            return False
+        self.by = "fault"
+        (self.stopped.add if number == signal.SIGSTOP else self.stopped.discard)(rank)
+        self.suspended = self.ranks == len(self.stopped)
+        self.signal_tree(head, number)
+        return True
 
     def terminate(self) -> None:
         """SIGTERM to the command, as a scheduler sends it."""
