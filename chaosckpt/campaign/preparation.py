@@ -1,4 +1,4 @@
-"""Preparing a campaign or a reproduction: golden runs on a local arena, unless the cache has an equal census."""
+"""Preparing a campaign or a reproduction: golden runs on a local arena, unless the cache has a target's equal census."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from chaosckpt.engine import census_cache, gate_mode, golden, storage
 from chaosckpt.engine.arena import Arena, local_arena
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.script_arena import ScriptArena
-from chaosckpt.engine.script_golden import CommandFacts, ScriptGolden
+from chaosckpt.engine.script_facts import CommandFacts
+from chaosckpt.engine.script_golden import ScriptGolden
 from chaosckpt.errors import UsageError
 from chaosckpt.model.census import Census
 from chaosckpt.model.scenario import Scenario
@@ -81,11 +82,9 @@ def _prepare_command(scenario: Scenario, say: Callable[[str], None]) -> Prepared
     try:
         golden_runs = ScriptGolden(scenario, arena, warmed, say)
         census, facts = golden_runs.measure()
-        prepared = Prepared(census=census, modules=golden_runs.modules, facts=facts)
+        return Prepared(census=census, modules=golden_runs.modules, facts=facts)
     finally:
         arena.close()
-    census_cache.store(census_cache.directory(), census_cache.key(scenario), prepared)
-    return prepared
 
 
 def effective(scenario: Scenario, prepared: Prepared) -> Scenario:
@@ -108,7 +107,13 @@ def deadlines_of(census: Census) -> Deadlines:
 
 
 def cached(scenario: Scenario) -> Prepared | None:
-    """What an equal scenario, with equal code and versions, was prepared as before."""
+    """What an equal scenario, with equal code and versions, was prepared as before.
+
+    Never a command's: what it imports, reads and is told by its environment is known to nobody, and golden runs of an earlier
+    version of it would make findings of everything that was changed since.
+    """
+    if scenario.command is not None:
+        return None
     found = census_cache.load(census_cache.directory(), census_cache.key(scenario), Prepared)
     return found if found is not None and found.gate == gate_mode.choose(scenario) else None
 

@@ -87,6 +87,15 @@ def test_a_script_that_replaces_is_left_alone(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["chaosckpt-runs", "train.py"]
 
 
+def test_a_change_in_what_a_script_imports_is_no_finding(tmp_path: Path) -> None:
+    """Goal: golden runs are those of the script as it is now, in files too that its command line doesn't name."""
+    own = script(tmp_path, COUNTING.replace('file.write("6")', "from constants import END; file.write(END)"))
+    for end in ("6", "six"):
+        (tmp_path / "constants.py").write_text(f"END = {end!r}")
+        done = chaosckpt(tmp_path, "fuzz", "--trials", "4", "--workers", "1", "--json", *SIGNS, *own)
+        assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+
+
 @pytest.mark.parametrize(
     ("text", "options", "sentence"),
     [
