@@ -1,4 +1,4 @@
-"""accelerate's save_state with automatic naming and a limit of two, and load_state of the newest one."""
+"""accelerate's save_state with automatic naming, and load_state of the newest; --total-limit tells how many are kept."""
 
 import argparse
 import os
@@ -10,10 +10,12 @@ from accelerate.utils import ProjectConfiguration, set_seed
 
 arguments = argparse.ArgumentParser()
 arguments.add_argument("--out", required=True)
-out = arguments.parse_args().out
+arguments.add_argument("--total-limit", type=int, default=2)
+chosen = arguments.parse_args()
+out = chosen.out
 set_seed(0)
 
-project = ProjectConfiguration(project_dir=out, automatic_checkpoint_naming=True, total_limit=2)
+project = ProjectConfiguration(project_dir=out, automatic_checkpoint_naming=True, total_limit=chosen.total_limit)
 accelerator = Accelerator(cpu=True, project_config=project)
 model = torch.nn.Linear(8, 8)
 optimizer = torch.optim.AdamW(model.parameters())

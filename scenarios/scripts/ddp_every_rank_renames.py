@@ -1,4 +1,4 @@
-"""Every rank renames the common temporary directory as soon as it has written its own files, if it still has its name."""
+"""Every rank that finds the files of all in the temporary directory renames it, whether or not they are written to their end."""
 
 import argparse
 import os
@@ -48,9 +48,10 @@ while step < 6:
     if step % 2 == 0:
         write(f"{out}/new-{step}")
         try:
-            os.rename(f"{out}/new-{step}", f"{out}/ckpt-{step}")
+            if len(os.listdir(f"{out}/new-{step}")) == 1 + dist.get_world_size():
+                os.rename(f"{out}/new-{step}", f"{out}/ckpt-{step}")
         except FileNotFoundError:
-            os.makedirs(f"{out}/ckpt-{step}", exist_ok=True)
+            pass  # another rank was faster
         dist.barrier()
         if rank == 0:
             print(f"saved step {step}", flush=True)

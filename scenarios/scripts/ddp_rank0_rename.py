@@ -31,13 +31,21 @@ if newest[0]:
         print(f"resumed from step {step}", flush=True)
 
 
+def put(what: object, path: str) -> None:
+    """One file, on the disk when this returns."""
+    with open(path, "wb") as file:
+        torch.save(what, file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def write(directory: str) -> None:
     """This rank's files."""
     os.makedirs(directory, exist_ok=True)
     if rank == 0:
         state = {"model": model.module.state_dict(), "optimizer": optimizer.state_dict(), "step": step}
-        torch.save(state, f"{directory}/model.pt")
-    torch.save(torch.get_rng_state(), f"{directory}/rng-{rank}.pt")
+        put(state, f"{directory}/model.pt")
+    put(torch.get_rng_state(), f"{directory}/rng-{rank}.pt")
 
 
 while step < 6:

@@ -1,0 +1,61 @@
+"""A scenario of `scenarios/scripts/`: its golden runs, and single schedules of it, each judged by the oracle."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from chaosckpt.campaign.execution import Executor, Turns
+from chaosckpt.campaign.preparation import deadlines_of, effective, open_arena, prepare
+from chaosckpt.campaign.scenario import read
+from chaosckpt.faults.cut import Cut
+from chaosckpt.model.fault import Trigger
+from chaosckpt.model.operation import Address
+from chaosckpt.model.schedule import AttemptPlan, Schedule
+from chaosckpt.model.verdict import Verdict
+
+SCRIPTS = Path(__file__).parents[2] / "scenarios" / "scripts"
+
+
+class Subject:
+    """One script, warm after its golden runs. `close` ends what it started."""
+
+    def __init__(self, path: Path) -> None:
+        scenario = read(path)
+        assert scenario.command is not None
+        # This very interpreter, whatever `python` means on the PATH.
+        argv = (sys.executable, *scenario.command.argv[1:])
+        scenario = msgspec.structs.replace(scenario, command=msgspec.structs.replace(scenario.command, argv=argv))
+        self.prepared = prepare(scenario)
+        self.scenario = effective(scenario, self.prepared)
+        self._arena = open_arena(self.scenario, self.prepared)
+        self._executor = Executor(
+            self.scenario,
+            self._arena,
+            deadlines_of(self.prepared.census),
+            Turns(),
+            lambda trial, event: None,
+            census=self.prepared.census,
+            facts=self.prepared.facts,
+        )
+
+    def close(self) -> None:
+        self._arena.close()
+
+    def address(self, op: str, path: str) -> Address:
+        """The last operation of this name on this path in the golden run."""
+        found = [point.address for point in self.prepared.census.main.points]
+        return [address for address in found if (address.op, address.path) == (op, path)][-1]
+
+    def killed_before(self, op: str, path: str) -> Verdict:
+        """The verdict of a trial whose first launch is killed before the last operation of this name on this path."""
+        return self._killed(Trigger(self.address(op, path), "before"))
+
+    def killed_after(self, op: str, path: str) -> Verdict:
+        """The same, killed right after it."""
+        return self._killed(Trigger(self.address(op, path), "after"))
+
+    def _killed(self, trigger: Trigger) -> Verdict:
+        return self._executor.run(Schedule((AttemptPlan((Cut((trigger,)),)),)), "0:0").verdict
