@@ -14,7 +14,7 @@ from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.reference import References
 from chaosckpt.engine.script_arena import ScriptArena
-from chaosckpt.engine.script_golden import CommandFacts
+from chaosckpt.engine.script_facts import CommandFacts
 from chaosckpt.engine.script_trial import run_script_trial
 from chaosckpt.engine.trial import run_trial
 from chaosckpt.errors import HarnessError

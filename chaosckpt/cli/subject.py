@@ -21,7 +21,8 @@ _SIGNS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--checkpoints",
         metavar="GLOB",
-        help="Of a command: what its checkpoints are called, as in '{out}/ckpt-*'; the * is the step.",
+        help="Of a command: what its checkpoints are called, as in '{out}/ckpt-*'; the * is the step. Without a * it is one that "
+        "every save replaces.",
     ),
     click.option(
         "--resumed", metavar="REGEX", help="The line that says what it resumed from, as in 'resumed from step (\\d+)'."

@@ -40,7 +40,7 @@ class ScriptSettings(msgspec.Struct, frozen=True, kw_only=True):
     network: bool = False
     """Whether it may connect to other machines."""
     checkpoints: str = ""
-    """A regular expression for `tier:path` of what belongs to a checkpoint, with the group `step`."""
+    """The glob of its checkpoints (chaosckpt/model/checkpoints.py)."""
 
 
 class ScriptOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,6 +136,8 @@ class AttemptOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Not empty: recover nothing and train nothing; load each of these retained steps and report it (Audited)."""
     argv: tuple[str, ...] = ()
     """The command of this attempt, for a node that runs an unmodified one."""
+    save_numbers: tuple[int, ...] = ()
+    """The steps of the saves to come, of a command whose checkpoint always has the same name."""
     report_modules: bool = False
     """Whether a script tells at its end what it had imported (ScriptModules)."""
     reference: ReferenceOrder | None = None

@@ -11,7 +11,6 @@ from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.local import LocalNode
 from chaosckpt.engine.messages import NodeSettings, ScriptSettings
 from chaosckpt.engine.script_life import script_of
-from chaosckpt.model.checkpoints import Naming
 from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.probe import VARIABLE
@@ -65,7 +64,7 @@ def _script_settings(command: CommandSettings, directory: Path) -> ScriptSetting
         tracked={f"track{number}": os.path.abspath(path) for number, path in enumerate(command.track)},
         writable=None if command.allow else writable,
         network=command.allow_network,
-        checkpoints=Naming(command.checkpoints).pattern if command.checkpoints else "",
+        checkpoints=command.checkpoints or "",
     )
 
 

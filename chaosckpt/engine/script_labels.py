@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from chaosckpt.engine.script_rolling import numbered
 from chaosckpt.model.census import Label, Point
 from chaosckpt.model.checkpoints import Naming
 from chaosckpt.model.operation import WRITING, Operation
@@ -16,8 +17,10 @@ _NAMING = ("rename", "link", "symlink")
 """Operations whose destination, or for a symlink whose path, is the name that something has from then on."""
 
 
-def labelled(trace: Sequence[Operation], naming: Naming) -> list[Label | None]:
+def labelled(trace: Sequence[Operation], naming: Naming, numbers: Sequence[int] = ()) -> list[Label | None]:
     """The label of each operation, None for what belongs to no save and no recovery. `trace` is in the order of effects.
+
+    `numbers` are the steps that this run saves, for a rolling checkpoint, whose paths don't tell.
 
     Each rank is looked at by itself, so that labels don't depend on which rank was faster. What is renamed to a checkpoint's name
     belongs to that checkpoint under its earlier name, too. A file that is written anew after every save (a pointer to the newest
@@ -25,7 +28,8 @@ def labelled(trace: Sequence[Operation], naming: Naming) -> list[Label | None]:
     the save under way. What a rank does
     with checkpoints before its first save is its recovery.
     """
-    steps, pointers = _steps(trace, naming), _pointers(trace, naming)
+    steps = _steps(trace, naming, numbers)
+    pointers = _pointers(trace, steps, naming)
     over = _retired_after(trace, steps, naming)
     found: list[Label | None] = []
     saving: dict[int, int] = {}
@@ -61,19 +65,19 @@ def labelled(trace: Sequence[Operation], naming: Naming) -> list[Label | None]:
     return found
 
 
-def points(trace: Sequence[Operation], naming: Naming) -> tuple[Point, ...]:
+def points(trace: Sequence[Operation], naming: Naming, numbers: Sequence[int] = ()) -> tuple[Point, ...]:
     """The census points of a command's run: its labelled operations."""
     return tuple(
         Point(operation.address, label, operation.length)
-        for operation, label in zip(trace, labelled(trace, naming), strict=True)
+        for operation, label in zip(trace, labelled(trace, naming, numbers), strict=True)
         if label is not None
     )
 
 
-def ends_of_saves(trace: Sequence[Operation], naming: Naming) -> dict[int, int]:
+def ends_of_saves(trace: Sequence[Operation], naming: Naming, numbers: Sequence[int] = ()) -> dict[int, int]:
     """The place in the trace of the last operation of each save, its commit included, retention left out."""
     ends: dict[int, int] = {}
-    for place, label in enumerate(labelled(trace, naming)):
+    for place, label in enumerate(labelled(trace, naming, numbers)):
         if label is not None and label.step is not None and label.stage != "retire" and _changes(trace[place]):
             ends[label.step] = place
     return dict(sorted(ends.items()))
@@ -107,12 +111,12 @@ def _retired_after(
         key = (operation.address.rank, step)
         if not _removes(operation, naming):
             written[key] = place
-        elif naming.whole(operation.raw) == step:
+        elif not naming.rolling and naming.whole(operation.raw) == step:
             removed[key] = place
     return {key: written[key] for key, place in removed.items() if key in written and place > written[key]}
 
 
-def _steps(trace: Sequence[Operation], naming: Naming) -> list[int | None]:
+def _steps(trace: Sequence[Operation], naming: Naming, numbers: Sequence[int]) -> list[int | None]:
     """The step that each operation is about, by its path, or by the name that its file is going to have."""
     becomes: dict[str, int] = {}
     found: list[int | None] = []
@@ -131,7 +135,7 @@ def _steps(trace: Sequence[Operation], naming: Naming) -> list[int | None]:
         step = naming.belongs(operation.raw)
         found.append(step if step is not None else _inherited(operation.raw, becomes))
     found.reverse()
-    return found
+    return numbered(trace, found, naming, numbers) if naming.rolling else found
 
 
 def _inherited(path: str, becomes: dict[str, int]) -> int | None:
@@ -143,9 +147,9 @@ def _inherited(path: str, becomes: dict[str, int]) -> int | None:
     return None
 
 
-def _pointers(trace: Sequence[Operation], naming: Naming) -> list[bool]:
+def _pointers(trace: Sequence[Operation], steps: Sequence[int | None], naming: Naming) -> list[bool]:
     """Whether each operation writes a file that some rank makes anew exactly once after each of its saves."""
-    steps, names = _steps(trace, naming), _final_names(trace)
+    names = _final_names(trace)
     saving: dict[int, int] = {}
     made: Counter[tuple[int, str, int]] = Counter()
     saves: dict[int, set[int]] = {}

@@ -45,7 +45,7 @@ class ScriptNode(Node):
         place = msgspec.structs.replace(order.places[0], tiers={**order.places[0].tiers, **script.tracked})
         self.process = ScriptProcess(
             place, pid, channel, log, self.armed, order.record, self.push, self.order, True,
-            settings=script, ranks=order.world_size,
+            settings=script, ranks=order.world_size, numbers=order.save_numbers,
         )  # fmt: skip
         self.ranks[0] = self.by_pid[pid] = self.process
         channel.send(

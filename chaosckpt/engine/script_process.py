@@ -6,6 +6,7 @@ import os
 import re
 import signal
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from chaosckpt.engine.gate.guard import Guard
@@ -15,6 +16,8 @@ from chaosckpt.engine.messages import Exited, ScriptModules, ScriptSettings
 from chaosckpt.engine.rank_process import Cause, RankProcess
 from chaosckpt.engine.rest import descendants
 from chaosckpt.engine.script_labels import BEGINS
+from chaosckpt.engine.script_rolling import Saves, nth_number
+from chaosckpt.model.checkpoints import Naming
 from chaosckpt.model.operation import Operation
 
 LOG_BYTES = 4 << 20
@@ -26,17 +29,19 @@ TAIL_CHARACTERS = 12_000
 class ScriptPhase(Phase):
     """What the command is doing now, by its operations: it recovers until it first writes to a checkpoint, and then saves."""
 
-    def __init__(self, checkpoints: re.Pattern[str] | None) -> None:
+    def __init__(self, naming: Naming | None, numbers: Sequence[int] = ()) -> None:
         super().__init__()
         self.name, self.stage = "recover", "discover"
-        self._checkpoints = checkpoints
+        self._naming = naming
+        self._numbers = numbers
+        self._saves = Saves(naming) if naming is not None and naming.rolling else None
 
     def report(self, report: object) -> None:
         """A command reports nothing that it does."""
 
     def see(self, operation: Operation) -> None:
         """Take note of an operation, before its label is asked."""
-        step = self._step(operation.destination) or self._step(operation.address.path)
+        step = self._step(operation)
         if operation.address.op in BEGINS and step is not None:
             removes = operation.address.op in ("unlink", "rmdir") and self._retires(step, operation.address.path)
             if removes and self.step is None:
@@ -48,14 +53,20 @@ class ScriptPhase(Phase):
 
     def _retires(self, step: int, path: str) -> bool:
         """Whether to remove this is retention: it is of another step, or the whole entry of the one that was saved last."""
-        if self.step is None or step != self.step or self._checkpoints is None:
+        if self.step is None or step != self.step or self._naming is None or self._naming.rolling:
             return self.step is None or step < self.step
-        found = self._checkpoints.search(path)
+        found = re.search(self._naming.pattern, path)
         return found is not None and "/" not in path[found.end() :]
 
-    def _step(self, path: str | None) -> int | None:
-        found = self._checkpoints.search(path) if self._checkpoints is not None and path is not None else None
-        return None if found is None else int(found.group("step"))
+    def _step(self, operation: Operation) -> int | None:
+        if self._naming is None:
+            return None
+        paths = (operation.destination, operation.address.path)
+        step = next((found for path in paths if (found := self._naming.belongs(path)) is not None), None)
+        if step is None or self._saves is None:
+            return step
+        self._saves.follow(operation)
+        return nth_number(self._numbers, self._saves.nth[operation.address.rank])
 
     def step_of(self, operation: Operation) -> int | None:
         """The step of the save under way."""
@@ -65,10 +76,9 @@ class ScriptPhase(Phase):
 class ScriptProcess(RankProcess):
     """The tree of one command. `counts` are the operations of each rank in it."""
 
-    def __init__(self, *arguments: Any, settings: ScriptSettings, ranks: int) -> None:
+    def __init__(self, *arguments: Any, settings: ScriptSettings, ranks: int, numbers: Sequence[int]) -> None:
         super().__init__(*arguments)
-        pattern = re.compile(settings.checkpoints) if settings.checkpoints else None
-        self.phase = ScriptPhase(pattern)
+        self.phase = ScriptPhase(Naming(settings.checkpoints) if settings.checkpoints else None, numbers)
         self.ranks = ranks
         self.counts: Counter[int] = Counter()
         self.stopped: set[int] = set()

@@ -8,10 +8,11 @@ from chaosckpt.engine.attempt import AttemptRun, Record
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.messages import AttemptOrder
 from chaosckpt.engine.script_arena import ScriptArena
+from chaosckpt.engine.script_facts import CommandFacts
 from chaosckpt.engine.script_files import seen
-from chaosckpt.engine.script_golden import CommandFacts, matches
 from chaosckpt.engine.script_probe import told
 from chaosckpt.engine.script_result import result_of, same_result
+from chaosckpt.engine.script_run import matches
 from chaosckpt.engine.script_warm import PROMISES
 from chaosckpt.engine.trial import journalled, strike_between
 from chaosckpt.model import journal as j
@@ -68,6 +69,7 @@ class _ScriptTrial:
         self.record = record
         self.naming = Naming(self.command.checkpoints) if self.command.checkpoints else None
         self.any_saved = False
+        self.newest = 0
 
     def run(self, schedule: Schedule) -> None:
         """All attempts, the closing one included."""
@@ -90,6 +92,7 @@ class _ScriptTrial:
             places=(),
             faults=tuple(fault.to_builtins() for fault in faults),
             argv=self.command.words(str(self.arena.out), topology.world_size, resuming=resuming),
+            save_numbers=tuple(step for step in self.facts.numbers if step > self.newest),
         )
         run = AttemptRun(self.arena, order, topology, faults, self.record, self.deadlines)
         strike_between(run, faults, number, previous, self.record)
@@ -127,7 +130,8 @@ class _ScriptTrial:
         if self.naming is None:
             return
         files = by_step(seen(self.arena), self.naming)
-        differing = {step: self.facts.standard.differing(step, found) for step, found in sorted(files.items())}
+        differing = self.facts.standard.looked_at(files, self.naming, self.facts.numbers)
+        self.newest = max((step for step, wrong in differing.items() if wrong is None), default=0)
         self.any_saved = self.any_saved or bool(files)
         self.record(
             j.CheckpointsSeen(

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from chaosckpt.model.command import OUT
 
+StepFiles = Mapping[int, Mapping[str, tuple[int, str]]]
+"""step -> path -> (bytes, digest)"""
 FileSeen = tuple[str, int, str]
 """(`tier:path`, bytes, digest of the content)."""
 UNSAVED = "no golden run saved this step"
 """What keeps a step from being complete of which nothing is known, such as one that was saved on a signal."""
+ROLLING = 0
+"""What stands for the step of a path that tells none, because every save has the same names."""
 _NUMBER = re.compile(r"\d+")
 _EXTENSION = re.compile(r"\.[A-Za-z]\w*$")
-_CALLED = re.compile(r"ckpt|checkpoint|step|epoch|iter|state|save", re.IGNORECASE)
+_CALLED = re.compile(r"ckpt|checkpoint|step|epoch|iter|state|save|last|latest|resume", re.IGNORECASE)
 _OTHER = re.compile(r"events|tfevents|\.log|\.csv|tmp|rank[-_]?\*[^/]*$", re.IGNORECASE)
 """Numbered files that are no checkpoints: logs, events, and what differs by the rank only."""
 _DECORATED = r"(?:\.|[^/]*?(?:te?mp|partial|incomplete|staging)[^/]*?)?"
@@ -23,28 +27,37 @@ _DECORATED = r"(?:\.|[^/]*?(?:te?mp|partial|incomplete|staging)[^/]*?)?"
 
 
 class Naming:
-    """Reads the user's glob, whose last `*` stands for the step. Raises ValueError for one that has none, or isn't below `{out}`."""
+    """Reads the user's glob, whose last `*` stands for the step.
+
+    A glob without `*` names one *rolling* checkpoint, which every save replaces: no path tells its step. Raises ValueError for a
+    glob that isn't below `{out}`.
+    """
 
     def __init__(self, glob: str) -> None:
-        if not glob.startswith(OUT + "/"):
+        if not glob.startswith(OUT + "/") or glob.endswith("/"):
             raise ValueError(f"{glob!r} must begin with {OUT}/, the directory that the harness gives to the command")
         head, star, tail = glob.rpartition("*")
-        if not star:
-            raise ValueError(f"{glob!r} has no * in place of the step's number")
+        self.rolling = not star
+        if self.rolling:
+            tail = _EXTENSION.search(glob)[0] if _EXTENSION.search(glob) else ""  # type: ignore[index]
+            head = glob.removesuffix(tail)
         directory, slash, begins = head[len(OUT) + 1 :].rpartition("/")
-        above, step = "out:" + _translated(directory + slash), r"(?P<step>\d+)"
+        above, step = (
+            "out:" + _translated(directory + slash),
+            r"(?P<step>)(?![A-Za-z0-9])" if self.rolling else r"(?P<step>\d+)",
+        )
         self.pattern = above + (_DECORATED if begins else r"\.?") + _translated(begins) + step
         """A regular expression for what belongs to a step: its entry, what lies below it, markers beside it that begin like it, and
-        temporary names."""
+        temporary names. The group `step` is empty for a rolling checkpoint."""
         self._belongs = re.compile(self.pattern)
         self._entry = re.compile(above + _translated(begins) + step + _translated(tail) + r"(?:/|$)")
 
     def belongs(self, path: str | None) -> int | None:
-        """The step that an operation on this path is about; None for any other path."""
+        """The step that an operation on this path is about, ROLLING for a rolling checkpoint's; None for any other path."""
         return _step(self._belongs.match(path)) if path is not None else None
 
     def entry(self, path: str) -> int | None:
-        """The step whose checkpoint this file is, or is part of, by its final name."""
+        """The step whose checkpoint this file is, or is part of, by its final name; ROLLING for a rolling checkpoint's."""
         return _step(self._entry.match(path))
 
     def whole(self, path: str | None) -> int | None:
@@ -63,7 +76,7 @@ def _translated(glob: str) -> str:
 
 
 def _step(found: re.Match[str] | None) -> int | None:
-    return None if found is None else int(found.group("step"))
+    return None if found is None else int(found.group("step") or ROLLING)
 
 
 def by_step(files: Iterable[FileSeen], naming: Naming) -> dict[int, dict[str, tuple[int, str]]]:
@@ -103,6 +116,33 @@ class Standard(msgspec.Struct, frozen=True, kw_only=True):
                 return None
             first = first or wrong
         return first or UNSAVED
+
+    def looked_at(self, files: StepFiles, naming: Naming, numbers: Sequence[int]) -> dict[int, str | None]:
+        """What is wrong with each step's files: the first file that differs, UNSAVED, or None where they are complete.
+
+        A rolling checkpoint's files are those of the step with which a golden run had exactly the same ones. Else they stand under the
+        last of `numbers`, the steps that are saved: UNSAVED where they could be some step's, as far as names and sizes tell.
+        """
+        if not naming.rolling:
+            return {step: self.differing(step, found) for step, found in sorted(files.items())}
+        own = files.get(ROLLING)
+        if own is None:
+            return {}
+        same = [step for step, variants in self.variants.items() if own in variants]
+        if same:
+            return {max(same): None}
+        wrong = [self.differing(step, own) for step in sorted(self.variants)]
+        return {max(numbers, default=ROLLING): UNSAVED if None in wrong else wrong[0] if wrong else UNSAVED}
+
+    def alike(self) -> bool:
+        """Whether the files of one step were once exactly those of another one."""
+        return any(
+            files in self.variants[other]
+            for step, variants in self.variants.items()
+            for files in variants
+            for other in self.variants
+            if other != step
+        )
 
     def _fits(self, path: str, expected: tuple[int, str], seen: tuple[int, str] | None) -> bool:
         if seen is None:
@@ -158,3 +198,30 @@ def guessed(paths: Iterable[str]) -> str | None:
         if len(numbers) > 1 and not _OTHER.search(shape)
     ]
     return f"{OUT}/{max(likely)[-1]}" if likely else None
+
+
+def guessed_rolling(made: Mapping[str, int], left: Iterable[str]) -> str | None:
+    """The glob of a checkpoint that always has the same name; None without any.
+
+    `made` has how often each path was made anew, `left` the files that are there at the end.
+
+    Best is what is called like a checkpoint, then what was made most often. Several such files of one directory are one checkpoint, the
+    directory.
+    """
+    there = {"/".join(file.split("/")[:depth]) for file in left for depth in range(1, file.count("/") + 2)}
+    likely = [
+        (_CALLED.search(path) is not None, times, -path.count("/"), path)
+        for path, times in made.items()
+        if not _OTHER.search(path) and path in there
+    ]
+    if not likely:
+        return None
+    best = max(likely)
+    path = best[-1].removeprefix("out:")
+    above = path.rpartition("/")[0]
+    beside = [
+        other
+        for _, times, _, other in likely
+        if times == best[1] and other.removeprefix("out:").rpartition("/")[0] == above
+    ]
+    return f"{OUT}/{above if above and len(beside) > 1 else path}"

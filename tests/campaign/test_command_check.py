@@ -24,7 +24,7 @@ CASES = [
     ("unknown key", BASE + 'resummed = "x"', ["'command.resummed'", "'resumed'"]),
     ("wrong type", BASE + "cold = 1", ["command.cold = 1", "true or false"]),
     ("glob elsewhere", BASE + 'checkpoints = "ckpt-*"', ["'ckpt-*'", "must begin with {out}/"]),
-    ("glob without a step", BASE + 'checkpoints = "{out}/ckpt"', ["'{out}/ckpt'", "has no *"]),
+    ("glob of a directory", BASE + 'checkpoints = "{out}/"', ["'{out}/'", "must begin with {out}/"]),
     ("no group", BASE + 'resumed = "from step"', ["--resumed", "'from step'", "no group"]),
     ("two groups", BASE + "saved = '(a)(b)'", ["--saved", "'(a)(b)'", "2 groups"]),
     ("no expression", BASE + "saved = '('", ["--saved", "'('", "no regular expression"]),

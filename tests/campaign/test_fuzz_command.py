@@ -87,6 +87,41 @@ def test_a_script_that_replaces_is_left_alone(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["chaosckpt-runs", "train.py"]
 
 
+ROLLING = COUNTING.replace(
+    """done = sorted(int(f[1]) for n in os.listdir(out) if (f := re.fullmatch(r"ckpt-([0-9]+)", n)))
+step = int(open(f"{out}/ckpt-{done[-1]}").read()) if done else 0
+""",
+    """last = f"{out}/last"
+step = int(open(last).read()) if os.path.exists(last) else 0
+""",
+).replace('f"{out}/ckpt-{step}")', "last)")
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_a_checkpoint_that_always_has_the_same_name(tmp_path: Path, in_place: bool) -> None:
+    """Goal: without a number in its name it is guessed and struck like any other; found bare only where it is written in place."""
+    text = ROLLING
+    if in_place:
+        text = text.replace('open(f"{out}/new", "w")', 'open(last, "w")').replace(
+            '        os.replace(f"{out}/new", last)\n', ""
+        )
+    done = chaosckpt(
+        tmp_path, "fuzz", "--trials", "24", "--workers", "1", "--json", *SIGNS[2:], *script(tmp_path, text)
+    )
+    summary = json.loads(done.stdout)
+    assert any("{out}/last was taken" in remark for remark in summary["remarks"]), summary["remarks"]
+    assert done.returncode == int(in_place), done.stdout + done.stderr[-2000:]
+    broken = {finding["invariant"] for finding in summary["findings"]}
+    assert ("never-bare" in broken) is in_place, broken
+
+
+def test_a_command_that_leaves_nothing_to_strike_is_refused(tmp_path: Path) -> None:
+    """Goal: a campaign without a single operation to strike says so, in place of passing."""
+    done = chaosckpt(tmp_path, "fuzz", "--trials", "4", *script(tmp_path, "print('nothing to see')"))
+    assert done.returncode == 2, done.stdout + done.stderr[-2000:]
+    assert "nothing to strike" in done.stderr
+
+
 def test_a_change_in_what_a_script_imports_is_no_finding(tmp_path: Path) -> None:
     """Goal: golden runs are those of the script as it is now, in files too that its command line doesn't name."""
     own = script(tmp_path, COUNTING.replace('file.write("6")', "from constants import END; file.write(END)"))

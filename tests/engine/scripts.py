@@ -11,7 +11,7 @@ import msgspec
 
 from chaosckpt.campaign.script_arenas import open_script_arena
 from chaosckpt.engine.script_arena import ScriptArena
-from chaosckpt.engine.script_golden import Run, launch
+from chaosckpt.engine.script_run import Run, launch
 from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.topology import Topology

@@ -1,0 +1,93 @@
+"""One run of a command without faults, with all that is to be seen of it."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import msgspec
+
+from chaosckpt.engine.attempt import AttemptRun
+from chaosckpt.engine.deadlines import Deadlines
+from chaosckpt.engine.messages import AttemptOrder, Labelled
+from chaosckpt.engine.script_arena import ScriptArena
+from chaosckpt.engine.script_files import seen
+from chaosckpt.engine.script_probe import told
+from chaosckpt.engine.script_result import result_of
+from chaosckpt.model import journal as j
+from chaosckpt.model.checkpoints import FileSeen
+from chaosckpt.model.command import CommandSettings
+from chaosckpt.model.operation import Operation
+from chaosckpt.model.topology import Topology
+
+_PATIENT = Deadlines(golden_seconds=60.0, floor_seconds=30.0)
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of the command, with all that is to be seen of it."""
+
+    outcome: str
+    seconds: float
+    trace: tuple[Operation, ...] = ()
+    files: tuple[FileSeen, ...] = ()
+    output: str = ""
+    refused: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    result: str | None = None
+    told: tuple[j.Probed, ...] = ()
+
+    def said(self, pattern: str | None, what: str) -> list[int | None]:
+        """The numbers in the lines that match, in order, and those that were told by the probe."""
+        return [*(step for step, _ in matches(self.output, pattern)), *(at.step for at in self.told if at.what == what)]
+
+
+def matches(output: str, pattern: str | None) -> list[tuple[int | None, str]]:
+    """(number in the first group, line) of every line of the output that matches."""
+    if pattern is None:
+        return []
+    found = []
+    for line in output.splitlines():
+        match = re.search(pattern, line)
+        if match is not None:
+            group = match.group(1) if match.re.groups else ""
+            found.append((int(group) if group and group.isdigit() else None, line[:300]))
+    return found
+
+
+def launch(
+    arena: ScriptArena,
+    command: CommandSettings,
+    topology: Topology,
+    *,
+    resuming: bool = False,
+    record: str = "operations",
+    report_modules: bool = False,
+) -> Run:
+    """Run the command once, without faults, on the storage as it is."""
+    order = AttemptOrder(
+        attempt=int(resuming),
+        intent="resume" if resuming else "start",
+        world_size=topology.world_size,
+        places=(),
+        record=record,  # type: ignore[arg-type]
+        argv=command.words(str(arena.out), topology.world_size, resuming=resuming),
+        report_modules=report_modules,
+    )
+    events: list[j.AnyEvent] = []
+    started = time.monotonic()
+    outcome = AttemptRun(arena, order, topology, (), events.append, _PATIENT).run()
+    seconds = time.monotonic() - started
+    node = arena.nodes[0]
+    rows = [row for rank in msgspec.convert(node.call("records"), list[list[Labelled]]) for row in rank]
+    output, refused, modules, lines = node.call("output")
+    return Run(
+        outcome=outcome,
+        seconds=seconds,
+        trace=tuple(row.operation for row in sorted(rows, key=lambda row: row.order)),
+        files=seen(arena),
+        output=output,
+        refused=tuple(refused),
+        modules=tuple(modules),
+        result=result_of(arena, command),
+        told=tuple(told(lines, int(resuming))),
+    )
