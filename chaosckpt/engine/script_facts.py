@@ -10,8 +10,8 @@ from chaosckpt.engine.script_probe import samples_by_step
 from chaosckpt.engine.script_result import same_result
 from chaosckpt.engine.script_run import Run
 from chaosckpt.errors import UsageError
-from chaosckpt.model.checkpoints import Standard
 from chaosckpt.model.command import CommandSettings
+from chaosckpt.model.standard import Standard
 
 SHOWN = 1500
 _MORE = {

@@ -21,15 +21,14 @@ from chaosckpt.model.census import Bare, Census, GoldenRun
 from chaosckpt.model.checkpoints import (
     ROLLING,
     Naming,
-    Standard,
     StepFiles,
     by_step,
     guessed,
     guessed_rolling,
-    standard,
 )
 from chaosckpt.model.operation import Operation
 from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.standard import Standard, standard
 from chaosckpt.model.topology import Topology
 
 LARGEST_TRACE_BYTES = 256 << 20
@@ -100,26 +99,30 @@ class ScriptGolden:
         # What comes in one run and not in the other depends on luck: no fault is aimed at it, because it would often miss.
         runs = [_steady(self._golden(first, None, two), one)]
         saved_at = ends_of_saves(two.trace, naming, self._numbers)
-        kept = [self._by_step(run, tuple(saved_at), naming) for run in (one, two)]
+        kept = [(first.world_size, self._by_step(run, tuple(saved_at), naming)) for run in (one, two)]
         resumed: list[Run] = []
         bare: tuple[Bare, ...] = ()
         prefixes = 0
         if with_data:
-            kept.append(self._as_saved(two.trace, saved_at, naming))
+            kept.append((first.world_size, self._as_saved(two.trace, saved_at, naming)))
             for step, place in saved_at.items():
                 self._say(f"golden recovery from step {step}")
                 for topology in (first, *others):
                     again = self._resumed(two, place, topology)
                     runs.append(self._golden(topology, step, again))
                     if again.outcome == "finished":
-                        kept.append(_new_steps(self._by_step(again, tuple(saved_at), naming), step))
+                        found = _new_steps(self._by_step(again, tuple(saved_at), naming), step)
+                        kept.append((topology.world_size, found))
                     if naming.rolling:
-                        kept.append(self._as_resumed(two.trace[: place + 1], again, step, naming))
+                        found = self._as_resumed(two.trace[: place + 1], again, step, naming)
+                        kept.append((topology.world_size, found))
                     if topology == first:
                         resumed.append(again)
-            bare, prefixes = self._bareness(two.trace, saved_at, standard(kept), naming)
+        measured = standard((files for _, files in kept), (world for world, _ in kept))
+        if with_data:
+            bare, prefixes = self._bareness(two.trace, saved_at, measured, naming)
         golden = Golden(
-            one=one, two=two, resumed=tuple(resumed), saved=tuple(saved_at), standard=standard(kept),
+            one=one, two=two, resumed=tuple(resumed), saved=tuple(saved_at), standard=measured,
             numbers=self._numbers, rolling=naming.rolling,
         )  # fmt: skip
         facts = facts_of(self.command, golden, self._remarks)
@@ -196,6 +199,8 @@ class ScriptGolden:
     ) -> tuple[tuple[Bare, ...], int]:
         """At which operations after the first finished save no complete checkpoint as new as the last one lies on storage."""
         labels = labelled(trace, naming, self._numbers)
+        first = self.scenario.topology.topologies[0]
+        worlds = dict.fromkeys(saved_at, first.world_size)
         found, tried = [], 0
         for place, (operation, label) in enumerate(zip(trace, labels, strict=True)):
             finished = [step for step, end in saved_at.items() if end <= place]
@@ -208,7 +213,7 @@ class ScriptGolden:
                 continue
             tried += 1
             self._put_back(trace, place)
-            found_there = measured.looked_at(by_step(seen(self.arena), naming), naming, ())
+            found_there = measured.looked_at(by_step(seen(self.arena), naming), naming, (), worlds)
             whole = [step for step, wrong in found_there.items() if wrong is None]
             newest = max(whole, default=None)
             if newest is None or newest < max(finished):

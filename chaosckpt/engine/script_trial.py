@@ -16,7 +16,7 @@ from chaosckpt.engine.script_run import matches
 from chaosckpt.engine.script_warm import PROMISES
 from chaosckpt.engine.trial import journalled, strike_between
 from chaosckpt.model import journal as j
-from chaosckpt.model.checkpoints import Naming, by_step
+from chaosckpt.model.checkpoints import Naming, StepFiles, by_step
 from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.fault import Fault
 from chaosckpt.model.scenario import Scenario
@@ -70,6 +70,9 @@ class _ScriptTrial:
         self.naming = Naming(self.command.checkpoints) if self.command.checkpoints else None
         self.any_saved = False
         self.newest = 0
+        self.files: StepFiles = {}
+        self.savers: dict[int, int] = {}
+        """The number of ranks of the launch that wrote to each step's files last."""
 
     def run(self, schedule: Schedule) -> None:
         """All attempts, the closing one included."""
@@ -107,7 +110,7 @@ class _ScriptTrial:
         )
         outcome = run.run()
         self._listen(number)
-        self._look(number)
+        self._look(number, topology.world_size)
         if closing and outcome == "finished":
             self._compare(number)
 
@@ -125,12 +128,14 @@ class _ScriptTrial:
         for what in refused:
             self.record(j.Untraced(attempt=number, rank=0, what=f"{what} was refused", refused=True))
 
-    def _look(self, number: int) -> None:
+    def _look(self, number: int, ranks: int) -> None:
         """Journal which checkpoints lie on storage, complete or not."""
         if self.naming is None:
             return
         files = by_step(seen(self.arena), self.naming)
-        differing = self.facts.standard.looked_at(files, self.naming, self.facts.numbers)
+        self.savers |= {step: ranks for step, found in files.items() if found != self.files.get(step)}
+        self.files = files
+        differing = self.facts.standard.looked_at(files, self.naming, self.facts.numbers, self.savers)
         self.newest = max((step for step, wrong in differing.items() if wrong is None), default=0)
         self.any_saved = self.any_saved or bool(files)
         self.record(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-
-import msgspec
+from collections.abc import Iterable, Mapping
 
 from chaosckpt.model.command import OUT
 
@@ -92,88 +90,6 @@ def by_step(files: Iterable[FileSeen], naming: Naming) -> dict[int, dict[str, tu
 def kind_of(path: str) -> str:
     """The path with every number read as #: files of one kind are alike in all steps."""
     return _NUMBER.sub("#", path)
-
-
-class Standard(msgspec.Struct, frozen=True, kw_only=True):
-    """What complete checkpoints are measured by.
-
-    `variants` has, for each step, the sets of files with which golden runs went on. `same_content` and `same_size` are the kinds
-    of files whose content, or only whose size, was equal in all golden runs; of others only that they are there is asked.
-    """
-
-    variants: dict[int, tuple[dict[str, tuple[int, str]], ...]] = {}
-    same_content: tuple[str, ...] = ()
-    same_size: tuple[str, ...] = ()
-
-    def differing(self, step: int, files: Mapping[str, tuple[int, str]]) -> str | None:
-        """The first file that keeps this step from being complete, or UNSAVED; None when it is complete."""
-        first: str | None = None
-        for variant in self.variants.get(step, ()):
-            wrong = next(
-                (path for path in sorted(variant) if not self._fits(path, variant[path], files.get(path))), None
-            )
-            if wrong is None:
-                return None
-            first = first or wrong
-        return first or UNSAVED
-
-    def looked_at(self, files: StepFiles, naming: Naming, numbers: Sequence[int]) -> dict[int, str | None]:
-        """What is wrong with each step's files: the first file that differs, UNSAVED, or None where they are complete.
-
-        A rolling checkpoint's files are those of the step with which a golden run had exactly the same ones. Else they stand under the
-        last of `numbers`, the steps that are saved: UNSAVED where they could be some step's, as far as names and sizes tell.
-        """
-        if not naming.rolling:
-            return {step: self.differing(step, found) for step, found in sorted(files.items())}
-        own = files.get(ROLLING)
-        if own is None:
-            return {}
-        same = [step for step, variants in self.variants.items() if own in variants]
-        if same:
-            return {max(same): None}
-        wrong = [self.differing(step, own) for step in sorted(self.variants)]
-        return {max(numbers, default=ROLLING): UNSAVED if None in wrong else wrong[0] if wrong else UNSAVED}
-
-    def alike(self) -> bool:
-        """Whether the files of one step were once exactly those of another one."""
-        return any(
-            files in self.variants[other]
-            for step, variants in self.variants.items()
-            for files in variants
-            for other in self.variants
-            if other != step
-        )
-
-    def _fits(self, path: str, expected: tuple[int, str], seen: tuple[int, str] | None) -> bool:
-        if seen is None:
-            return False
-        kind = kind_of(path)
-        if kind in self.same_content:
-            return seen == expected
-        if kind in self.same_size:
-            return seen[0] == expected[0]
-        return seen[0] > 0 or expected[0] == 0
-
-
-def standard(runs: Iterable[Mapping[int, Mapping[str, tuple[int, str]]]]) -> Standard:
-    """The standard of several golden runs, each with the files of its steps as they were when the run went on."""
-    variants: dict[int, list[dict[str, tuple[int, str]]]] = {}
-    seen: dict[str, set[tuple[int, str]]] = {}
-    for run in runs:
-        for step, files in run.items():
-            own = dict(files)
-            if own and own not in variants.setdefault(step, []):
-                variants[step].append(own)
-            for path, found in own.items():
-                seen.setdefault(path, set()).add(found)
-    kinds = sorted({kind_of(path) for path in seen})
-    unequal = {kind_of(path) for path, found in seen.items() if len(found) > 1}
-    resized = {kind_of(path) for path, found in seen.items() if len({size for size, _ in found}) > 1}
-    return Standard(
-        variants={step: tuple(found) for step, found in sorted(variants.items())},
-        same_content=tuple(kind for kind in kinds if kind not in unequal),
-        same_size=tuple(kind for kind in kinds if kind in unequal and kind not in resized),
-    )
 
 
 def guessed(paths: Iterable[str]) -> str | None:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaosckpt.model.checkpoints import ROLLING, UNSAVED, Naming, by_step, guessed, standard
+from chaosckpt.model.checkpoints import ROLLING, UNSAVED, Naming, by_step, guessed
+from chaosckpt.model.standard import standard
 
 FILES = st.dictionaries(
     st.sampled_from([f"out:ckpt-{step}/{name}" for step in (2, 4) for name in ("model.pt", "rng-0.pt", "state.json")]),
