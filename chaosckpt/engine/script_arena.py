@@ -61,7 +61,10 @@ def _script_settings(command: CommandSettings, directory: Path) -> ScriptSetting
         environment=environment(directory),
         directory=os.path.abspath(command.directory),
         warm=not command.cold and is_plain(command.argv),
-        tracked={f"track{number}": os.path.abspath(path) for number, path in enumerate(command.track)},
+        tracked={
+            f"track{number}": os.path.abspath(os.path.join(command.directory, path))
+            for number, path in enumerate(command.track)
+        },
         writable=None if command.allow else writable,
         network=command.allow_network,
         checkpoints=command.checkpoints or "",

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 import msgspec
 
-from chaosckpt.crashstates.replay import replay
 from chaosckpt.engine import census_cache
 from chaosckpt.engine.script_arena import ScriptArena
 from chaosckpt.engine.script_facts import SHOWN, CommandFacts, Golden, facts_of
 from chaosckpt.engine.script_files import seen
 from chaosckpt.engine.script_labels import ends_of_saves, labelled, points
+from chaosckpt.engine.script_put_back import put_back
 from chaosckpt.engine.script_rolling import made_anew
 from chaosckpt.engine.script_run import Run, launch
 from chaosckpt.errors import UsageError
@@ -191,8 +190,7 @@ class ScriptGolden:
 
     def _put_back(self, trace: Sequence[Operation], place: int) -> None:
         """Make the storage what it was after the operation at this place of the trace."""
-        self.arena.reset()
-        replay(trace[: place + 1], {tier: Path(path) for tier, path in self.arena.tiers(0).items()})
+        put_back(self.arena, trace[: place + 1], len(self.command.track))
 
     def _bareness(
         self, trace: Sequence[Operation], saved_at: Mapping[int, int], measured: Standard, naming: Naming

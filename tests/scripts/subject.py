@@ -1,4 +1,4 @@
-"""A scenario of `scenarios/scripts/`: its golden runs, and single schedules of it, each judged by the oracle."""
+"""A script by its scenario: its golden runs, and single faults in it, each judged by the oracle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chaosckpt.campaign.execution import Executor, Turns
 from chaosckpt.campaign.preparation import deadlines_of, effective, open_arena, prepare
 from chaosckpt.campaign.scenario import read
 from chaosckpt.faults.cut import Cut
-from chaosckpt.model.fault import Trigger
+from chaosckpt.model.fault import Fault, Trigger
 from chaosckpt.model.operation import Address
 from chaosckpt.model.schedule import AttemptPlan, Schedule
 from chaosckpt.model.verdict import Verdict
@@ -51,11 +51,12 @@ class Subject:
 
     def killed_before(self, op: str, path: str) -> Verdict:
         """The verdict of a trial whose first launch is killed before the last operation of this name on this path."""
-        return self._killed(Trigger(self.address(op, path), "before"))
+        return self.struck(Cut((Trigger(self.address(op, path), "before"),)))
 
     def killed_after(self, op: str, path: str) -> Verdict:
         """The same, killed right after it."""
-        return self._killed(Trigger(self.address(op, path), "after"))
+        return self.struck(Cut((Trigger(self.address(op, path), "after"),)))
 
-    def _killed(self, trigger: Trigger) -> Verdict:
-        return self._executor.run(Schedule((AttemptPlan((Cut((trigger,)),)),)), "0:0").verdict
+    def struck(self, fault: Fault) -> Verdict:
+        """The verdict of a trial with this fault in its first launch."""
+        return self._executor.run(Schedule((AttemptPlan((fault,)),)), "0:0").verdict
