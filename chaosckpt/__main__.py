@@ -1,8 +1,19 @@
-"""`python -m chaosckpt`: the same as the command `chaosckpt`."""
+"""The command `chaosckpt`, also as `python -m chaosckpt`: interrupted while it still imports what it needs, it ends as later on."""
 
 from __future__ import annotations
 
-from chaosckpt.cli.main import main
+import sys
+
+
+def main() -> None:
+    """Run the command line and end the process."""
+    try:
+        from chaosckpt.cli.main import main as command
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        sys.exit(130)
+    command()
+
 
 if __name__ == "__main__":
     main()
