@@ -16,8 +16,8 @@ _FILE = re.compile(
 _CHECKPOINT = re.compile(
     r"checkpoint\w*\b.*?\b(?:(?:in|under|at|from|on|below) \S*\w|step[ _]?\d+)", re.IGNORECASE | re.DOTALL
 )
-_SOURCE = re.compile(r"\.(?:py|cc|cpp|cu|h|hpp|rs)(?::\d+)*$")
-"""What names the code that failed, as in gloo's `[/src/gloo/transport/tcp/pair.cc:553] Connection closed by peer`."""
+_ELSE = re.compile(r"^https?://|\.(?:py|cc|cpp|cu|h|hpp|rs)(?::\d+)*$")
+"""Paths that name the code that failed, as in gloo's `[/src/transport/tcp/pair.cc:553] Connection closed by peer`, or a page."""
 _CODE_LINE = re.compile(r'^\s*File ".*", line \d+.*$', re.MULTILINE)
 PEER = re.compile(
     r"connection (?:closed|reset|refused)|peer|gloo|process ?group|collective|barrier|broken pipe|tcpstore|"
@@ -37,10 +37,10 @@ def message(track: Track) -> str:
 def names_its_subject(text: str) -> bool:
     """True when an error names what was looked for: a path, a file's name, or a checkpoint with its place.
 
-    Lines of a traceback name the code, so they don't count, and neither do paths of source files.
+    Lines of a traceback name the code, so they don't count, and neither do paths of source files or pages.
     """
     said = _CODE_LINE.sub("", text)
-    paths = [path for path in _PATH.findall(said) if not _SOURCE.search(path)]
+    paths = [path for path in _PATH.findall(said) if not _ELSE.search(path)]
     return bool(paths or _FILE.search(said) or _CHECKPOINT.search(said))
 
 

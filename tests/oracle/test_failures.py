@@ -21,6 +21,8 @@ UNNAMED = [
     "no checkpoint found",
     'Traceback (most recent call last):\n  File "/home/me/train.py", line 3, in <module>\nKeyError: 3',
     "error in /home/me/train.py",
+    "[/__w/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:258",
+    "see: https://pytorch.org/docs/stable/elastic/errors.html",
 ]
 
 

@@ -15,6 +15,10 @@ _ERROR = re.compile(
 _LOGGED = re.compile(r"(?:^|\.)(?:INFO|DEBUG|WARN|WARNING|ERROR|CRITICAL|NOTE|\w*Warning)$")
 _CODE = re.compile(r"^(?:\[rank\d+\]:)?\s{4,}.*$", re.MULTILINE)
 """The lines of code that a traceback shows."""
+_LAUNCHER = re.compile(
+    r"^[EWI]\d{4} \S+ \d+ torch/distributed/.*$|^.*\bChildFailedError:[^\n]*\n=[\s\S]*", re.MULTILINE
+)
+"""What torchrun says of its ranks' ends: it names the interpreter and a page to read."""
 _MACHINE = re.compile(
     r"Address already in use|EADDRINUSE|Cannot allocate memory|Too many open files|No space left on device|"
     r"exitcode\s*: -9|Signal 9 \(SIGKILL\)"
@@ -39,8 +43,8 @@ def error(launch: Launch) -> tuple[str, str]:
 
 
 def names_a_checkpoint(launch: Launch) -> bool:
-    """Whether what it printed names what it looked for; the code that a traceback shows doesn't count."""
-    return names_its_subject(_CODE.sub("", launch.tail))
+    """Whether what it printed names what it looked for; the code that a traceback shows doesn't count, nor what torchrun says."""
+    return names_its_subject(_CODE.sub("", _LAUNCHER.sub("", launch.tail)))
 
 
 def excuse(view: CommandView, launch: Launch) -> str | None:

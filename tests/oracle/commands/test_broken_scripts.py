@@ -119,6 +119,42 @@ def test_an_error_that_names_nothing():
     """With nothing complete to resume from the error has to name the checkpoint."""
     tale = Tale(SAVED).launch().tears(2).cut("persist of save 2").closes().fails("EOFError")
     assert violated(tale) == ("clear-failure", "EOFError")
+
+
+TORCHRUN = """[rank1]: Traceback (most recent call last):
+[rank1]:   File "/home/me/train.py", line 28, in <module>
+[rank1]:     torch.set_rng_state(torch.load(f"{out}/ckpt-{newest}/rng-{rank}.pt"))
+[rank1]:   File "/lib/python3.11/site-packages/torch/serialization.py", line 1568, in load
+[rank1]: EOFError: Ran out of input
+[rank0]: Traceback (most recent call last):
+[rank0]:   File "/home/me/train.py", line 45, in <module>
+[rank0]: RuntimeError: [/__w/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:25829. Check the logs.
+W1130 01:42:27.177000 5440 torch/distributed/elastic/api.py:1028] Sending process 5529 closing signal SIGTERM
+E1130 01:42:27.361000 5440 torch/distributed/elastic/api.py:1002] failed (exitcode: 1) local_rank: 1 of binary: /usr/bin/python
+Traceback (most recent call last):
+  File "/usr/bin/torchrun", line 8, in <module>
+    sys.exit(main())
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+train.py FAILED
+Root Cause (first observed failure):
+  exitcode  : 1 (pid: 5530)
+  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html
+============================================================
+"""
+
+
+def test_what_torchrun_says_of_its_ranks_names_no_checkpoint():
+    """The rank's own error counts, not that of the one that lost it as its peer, nor the paths and pages that torchrun tells."""
+    tale = Tale(SAVED).launch().tears(2).cut("persist of save 2").closes().fails(TORCHRUN)
+    assert violated(tale) == ("clear-failure", "EOFError")
+    primary = tale.verdict().primary
+    assert primary is not None
+    assert "Ran out of input" in primary.sentence
+    named = TORCHRUN.replace("Ran out of input", "Ran out of input: '/o/out/ckpt-2/rng-1.pt'")
+    assert "clear-failure" not in all_violated(
+        Tale(SAVED).launch().tears(2).cut("persist of save 2").closes().fails(named)
+    )
     tale = Tale(SAVED).launch().tears(2).cut("persist of save 2").closes()
     assert violated(tale.fails("RuntimeError: /o/out/ckpt-2.pt is torn")) == ("progress", "RuntimeError")
 
