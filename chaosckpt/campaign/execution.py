@@ -134,9 +134,16 @@ class Executor:
     def _perform(
         self, schedule: Schedule, trial: str, deadlines: Deadlines, write: Callable[[j.AnyEvent], None]
     ) -> j.Journal:
-        if self._facts is not None and isinstance(self.arena, ScriptArena):
+        if self._facts is not None and self._census is not None and isinstance(self.arena, ScriptArena):
             return run_script_trial(
-                self.scenario, schedule, self.arena, self._facts, trial=trial, deadlines=deadlines, write=write
+                self.scenario,
+                schedule,
+                self.arena,
+                self._facts,
+                census=self._census,
+                trial=trial,
+                deadlines=deadlines,
+                write=write,
             )
         return run_trial(
             self.scenario,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from chaosckpt.engine.attempt import AttemptRun, Record
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.messages import AttemptOrder
@@ -16,9 +18,11 @@ from chaosckpt.engine.script_run import matches
 from chaosckpt.engine.script_warm import PROMISES
 from chaosckpt.engine.trial import journalled, strike_between
 from chaosckpt.model import journal as j
+from chaosckpt.model.census import Census, Label
 from chaosckpt.model.checkpoints import Naming, StepFiles, by_step
 from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.fault import Fault
+from chaosckpt.model.operation import Address
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import AttemptPlan, Schedule, to_builtins
 from chaosckpt.model.topology import Topology
@@ -30,6 +34,7 @@ def run_script_trial(
     arena: ScriptArena,
     facts: CommandFacts,
     *,
+    census: Census,
     trial: str,
     deadlines: Deadlines,
     write: Callable[[j.AnyEvent], None] = lambda event: None,
@@ -52,19 +57,26 @@ def run_script_trial(
         started,
         arena,
         write,
-        lambda record, events: _ScriptTrial(scenario, arena, facts, deadlines, record).run(schedule),
+        lambda record, events: _ScriptTrial(scenario, arena, facts, census, deadlines, record).run(schedule),
     )
 
 
 class _ScriptTrial:
     def __init__(
-        self, scenario: Scenario, arena: ScriptArena, facts: CommandFacts, deadlines: Deadlines, record: Record
+        self,
+        scenario: Scenario,
+        arena: ScriptArena,
+        facts: CommandFacts,
+        census: Census,
+        deadlines: Deadlines,
+        record: Record,
     ) -> None:
         assert scenario.command is not None
         self.scenario = scenario
         self.command: CommandSettings = scenario.command
         self.arena = arena
         self.facts = facts
+        self.census = census
         self.deadlines = deadlines
         self.record = record
         self.naming = Naming(self.command.checkpoints) if self.command.checkpoints else None
@@ -97,7 +109,8 @@ class _ScriptTrial:
             argv=self.command.words(str(self.arena.out), topology.world_size, resuming=resuming),
             save_numbers=tuple(step for step in self.facts.numbers if step > self.newest),
         )
-        run = AttemptRun(self.arena, order, topology, faults, self.record, self.deadlines)
+        record = self._with_labels(topology)
+        run = AttemptRun(self.arena, order, topology, faults, record, self.deadlines)
         strike_between(run, faults, number, previous, self.record)
         self.record(
             j.AttemptStarted(
@@ -113,6 +126,24 @@ class _ScriptTrial:
         self._look(number, topology.world_size)
         if closing and outcome == "finished":
             self._compare(number)
+
+    def _with_labels(self, topology: Topology) -> Record:
+        """A record that labels what a fault struck as the golden run does that this launch follows.
+
+        While a command runs, a temporary name doesn't tell yet of which checkpoint it is going to be a part.
+        """
+        runs = [self.census.run(topology, self.newest or None), self.census.main]
+        labels: dict[Address, Label] = {}
+        for golden in reversed([run for run in runs if run is not None]):
+            labels.update({point.address: point.label for point in golden.points})
+
+        def record(event: j.AnyEvent) -> None:
+            if isinstance(event, j.FaultLanded) and event.operation is not None:
+                label = labels.get(event.operation.address)
+                event = event if label is None else msgspec.structs.replace(event, label=str(label))
+            self.record(event)
+
+        return record
 
     def _listen(self, number: int) -> None:
         """Journal what the command said and what it was refused."""

@@ -62,7 +62,13 @@ def run(scenario: Scenario, prepared: Prepared, *attempts: AttemptPlan) -> j.Jou
     try:
         deadlines = Deadlines(golden_seconds=1.0, floor_seconds=2.0)
         return run_script_trial(
-            scenario, Schedule(attempts=attempts), arena, prepared.facts, trial="1:0", deadlines=deadlines
+            scenario,
+            Schedule(attempts=attempts),
+            arena,
+            prepared.facts,
+            census=prepared.census,
+            trial="1:0",
+            deadlines=deadlines,
         )
     finally:
         arena.close()
@@ -84,6 +90,9 @@ def test_one_rank_of_a_tree_is_struck_by_itself(scenario: Scenario) -> None:
         journal = run(scenario, prepared, AttemptPlan(faults=(fault,)))
         landed = [event for event in journal.events if isinstance(event, j.FaultLanded)]
         assert [event.operation.address.rank for event in landed if event.operation] == [1], journal.events
+        assert [event.label for event in landed] == [
+            "persist of save 4"
+        ]  # by its temporary name it isn't known while it runs
         seen = next(event for event in journal.events if isinstance(event, j.CheckpointsSeen))
         # The step of rank 1's part is missing, that of rank 0 went on to the end.
         ended = next(event for event in journal.events if isinstance(event, j.AttemptEnded))
