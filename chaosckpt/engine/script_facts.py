@@ -28,6 +28,8 @@ class CommandFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The glob of its checkpoints: the user's, else the one that its files suggest."""
     numbers: tuple[int, ...] = ()
     """The steps of its saves, in order, where its checkpoint always has the same name."""
+    nonces: tuple[str, ...] = ()
+    """Expressions for the parts of its file names that are drawn anew in each run."""
     standard: Standard = Standard()
     judged: tuple[str, ...] = ()
     """Which signs are known and steady; see TrialStarted.judged."""
@@ -52,6 +54,7 @@ class Golden(msgspec.Struct, frozen=True, kw_only=True):
     standard: Standard = Standard()
     numbers: tuple[int, ...] = ()
     rolling: bool = False
+    nonces: tuple[str, ...] = ()
 
 
 def facts_of(command: CommandSettings, golden: Golden, remarks: Sequence[str]) -> CommandFacts:
@@ -67,6 +70,7 @@ def facts_of(command: CommandSettings, golden: Golden, remarks: Sequence[str]) -
     return CommandFacts(
         checkpoints=command.checkpoints,
         numbers=golden.numbers,
+        nonces=golden.nonces,
         standard=golden.standard,
         judged=tuple(judged),
         result=two.result or "" if "result" in judged else "",

@@ -26,11 +26,13 @@ from chaosckpt.model.checkpoints import (
     guessed_rolling,
 )
 from chaosckpt.model.operation import Operation
+from chaosckpt.model.random_names import random_parts, without_random
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.standard import Standard, standard
 from chaosckpt.model.topology import Topology
 
 LARGEST_TRACE_BYTES = 256 << 20
+_TRIES = 2
 Say = Callable[[str], None]
 
 
@@ -54,6 +56,7 @@ class ScriptGolden:
         self._naming = Naming(self.command.checkpoints) if self.command.checkpoints else None
         self._remarks: list[str] = []
         self._numbers: tuple[int, ...] = ()
+        self._nonces: tuple[str, ...] = ()
 
     def measure(self) -> tuple[Census, CommandFacts]:
         """The census and the facts. Raises UsageError, with what the command printed, where it doesn't run without any fault."""
@@ -70,8 +73,25 @@ class ScriptGolden:
         size = sum(operation.length or 0 for operation in one.trace if operation.address.op == "write")
         record = "data" if size <= LARGEST_TRACE_BYTES else "operations"
         two = self._finished(launch(self.arena, self.command, first, record=record), "the second golden run")
+        one, two = self._alike(first, one, two, record)
         self._check(one, two)
         return self._measured(first, others, one, two, with_data=record == "data")
+
+    def _alike(self, topology: Topology, one: Run, two: Run, record: str) -> tuple[Run, Run]:
+        """Two golden runs in which the random parts of names read alike: run again where there are any."""
+        for _ in range(_TRIES):
+            own, other = (without_random(_paths(run.trace), self._nonces) for run in (one, two))
+            found = random_parts(own, other)
+            if not found:
+                break
+            self._nonces = (*self._nonces, *found)
+            self._say("golden runs again, because names in them are drawn anew each time")
+            self.arena.nodes[0].call("decode", self._nonces)
+            self.arena.reset()
+            one = self._finished(launch(self.arena, self.command, topology), "a golden run")
+            self.arena.reset()
+            two = self._finished(launch(self.arena, self.command, topology, record=record), "a golden run")
+        return one, two
 
     def _take_a_guess(self, run: Run) -> None:
         """Without a glob of the user's, the files of a run may suggest one."""
@@ -122,7 +142,7 @@ class ScriptGolden:
             bare, prefixes = self._bareness(two.trace, saved_at, measured, naming)
         golden = Golden(
             one=one, two=two, resumed=tuple(resumed), saved=tuple(saved_at), standard=measured,
-            numbers=self._numbers, rolling=naming.rolling,
+            numbers=self._numbers, rolling=naming.rolling, nonces=self._nonces,
         )  # fmt: skip
         facts = facts_of(self.command, golden, self._remarks)
         census = Census(runs=tuple(runs), environment=census_cache.environment(), bare=bare, prefixes=prefixes)
@@ -253,6 +273,11 @@ def _steady(run: GoldenRun, other: Run) -> GoldenRun:
         points=tuple(run.points[index] for index in kept),
         commits={step: place[index] for step, index in run.commits.items() if index in place},
     )
+
+
+def _paths(trace: Sequence[Operation]) -> list[str]:
+    """Every path of a run, as it was."""
+    return [path for operation in trace for path in (operation.raw, operation.destination) if path is not None]
 
 
 def _new_steps(files: StepFiles, resumed_from: int) -> StepFiles:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import selectors
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,10 @@ class ScriptNode(Node):
         ranks, by = msgspec.convert(arguments, tuple[list[int] | None, Cause])
         everyone = self.process is not None and set(ranks or ()) >= set(range(self.process.ranks))
         return super().do_kill((None if everyone else ranks, by))
+
+    def do_decode(self, arguments: Any) -> None:
+        """From the next attempt on, what these expressions match in a path is read as `*`."""
+        self.nonces = [re.compile(pattern) for pattern in arguments]
 
     def do_terminate(self, arguments: Any) -> None:
         """SIGTERM to the command."""

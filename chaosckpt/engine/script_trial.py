@@ -88,6 +88,7 @@ class _ScriptTrial:
 
     def run(self, schedule: Schedule) -> None:
         """All attempts, the closing one included."""
+        self.arena.nodes[0].call("decode", self.facts.nonces)
         first = self.scenario.topology.topologies[0]
         plans = (*schedule.attempts, AttemptPlan())
         previous = first

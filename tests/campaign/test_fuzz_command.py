@@ -115,6 +115,41 @@ def test_a_checkpoint_that_always_has_the_same_name(tmp_path: Path, in_place: bo
     assert ("never-bare" in broken) is in_place, broken
 
 
+def test_names_that_are_drawn_anew_each_time_are_struck_too(tmp_path: Path) -> None:
+    """Goal: a save under a name of tempfile's is in the census with all its operations, and faults aimed there land."""
+    text = COUNTING.replace("import os,", "import tempfile, os,").replace(
+        """        with open(f"{out}/new", "w") as file:
+            file.write(f"{step}")
+        os.replace(f"{out}/new", """,
+        """        with tempfile.NamedTemporaryFile("w", dir=out, delete=False) as file:
+            file.write(f"{step}")
+        os.replace(file.name, """,
+    )
+    assert "NamedTemporaryFile" in text
+    done = chaosckpt(
+        tmp_path,
+        "fuzz",
+        "--trials",
+        "24",
+        "--workers",
+        "1",
+        "--json",
+        "--run-dir",
+        "run",
+        *SIGNS,
+        *script(tmp_path, text),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+    summary = json.loads(done.stdout)
+    assert summary["inconclusive"] == 0, summary["inconclusive_reasons"]
+    census = json.loads((tmp_path / "run" / "census.json").read_text())
+    addresses = [point["address"] for point in census["runs"][0]["points"]]
+    assert {(at["op"], at["incarnation"]) for at in addresses if at["path"] == "out:tmp*"} >= {
+        ("write", 1),
+        ("write", 3),
+    }
+
+
 def test_a_command_that_leaves_nothing_to_strike_is_refused(tmp_path: Path) -> None:
     """Goal: a campaign without a single operation to strike says so, in place of passing."""
     done = chaosckpt(tmp_path, "fuzz", "--trials", "4", *script(tmp_path, "print('nothing to see')"))

@@ -1,0 +1,58 @@
+"""Names with a random part: found by two runs, whatever else is in them, and nothing else taken for random."""
+
+from __future__ import annotations
+
+import random
+import string
+
+import pytest
+
+from chaosckpt.model.random_names import random_parts, without_random
+
+LETTERS = string.ascii_lowercase + string.digits + "_"
+"""As tempfile draws them. Two drawn names have some letter in common by chance now and then, as here."""
+
+
+def drawn(seed: int) -> list[str]:
+    source = random.Random(seed)
+    return ["".join(source.choices(LETTERS, k=8)) for _ in range(6)]
+
+
+def alike(one: list[str], two: list[str]) -> bool:
+    patterns = random_parts(one, two)
+    return without_random(one, patterns) == without_random(two, patterns)
+
+
+@pytest.mark.parametrize("shape", ["tmp{}", ".tmp{}", "ckpt-{}.part", "{}"])
+@pytest.mark.parametrize("seed", range(40))
+def test_temporary_names_of_two_runs_read_alike(seed: int, shape: str) -> None:
+    """Goal: three saves under names of the usual makers read alike in both runs."""
+    names = [f"out:d/{shape.format(name)}" for name in drawn(seed)]
+    one, two = names[:3], names[3:]
+    patterns = random_parts(one, two)
+    shown = [without_random(run, patterns) for run in (one, two)]
+    assert shown[0] == shown[1]
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "shown"),
+    [
+        (["out:ckpt-2.tmp.4711"], ["out:ckpt-2.tmp.988"], ["out:ckpt-2.tmp.*"]),
+        (["out:ckpt-2", "tmp:tmpab12cd34/x"], ["out:ckpt-2", "tmp:tmpzy98xw76/x"], ["out:ckpt-2", "tmp:tmp*/x"]),
+        (["out:.tmpQWERTY", "out:final"], ["out:.tmpasdfgh", "out:final"], ["out:.tmp*", "out:final"]),
+        (["out:a-7-b", "out:ckpt-2"], ["out:a-9-b", "out:ckpt-2"], ["out:a-*-b", "out:ckpt-2"]),
+    ],
+    ids=["process", "directory", "letters", "middle"],
+)
+def test_only_what_differs_is_taken_out(one: list[str], two: list[str], shown: list[str]) -> None:
+    """Goal: steps and directories stay, in both runs."""
+    patterns = random_parts(one, two)
+    assert without_random(one, patterns) == without_random(two, patterns) == shown
+
+
+def test_runs_that_differ_otherwise_are_left_alone() -> None:
+    """Goal: another number of files, or a name of another kind, is no random name."""
+    assert random_parts(["out:ckpt-2"], ["out:ckpt-2"]) == ()
+    assert random_parts(["out:ckpt-2", "out:log"], ["out:ckpt-2"]) == ()
+    assert random_parts(["out:a.b"], ["out:a+b"]) == ()
+    assert alike(["out:x"], ["out:x"])
