@@ -15,6 +15,7 @@ from chaosckpt.engine.script_labels import ends_of_saves, labelled, points
 from chaosckpt.engine.script_put_back import put_back
 from chaosckpt.engine.script_rolling import made_anew
 from chaosckpt.engine.script_run import Run, launch
+from chaosckpt.engine.storage import shortage
 from chaosckpt.errors import UsageError
 from chaosckpt.model.census import Bare, Census, GoldenRun
 from chaosckpt.model.checkpoints import (
@@ -243,7 +244,9 @@ class ScriptGolden:
             return run
         refused = f"; it was refused: {'; '.join(run.refused[:5])} (--allow, --allow-network)" if run.refused else ""
         tail = run.output.strip()[-SHOWN:] or "nothing"
-        raise UsageError(f"{what} of the command {run.outcome}, without any fault{refused}; it printed: {tail}")
+        raise UsageError(
+            f"{what} of the command {run.outcome}, without any fault{refused}{shortage(self.arena.directory)}; it printed: {tail}"
+        )
 
     def _check(self, one: Run, two: Run) -> None:
         """Refuse signs that never show. Raises UsageError."""

@@ -15,6 +15,7 @@ from chaosckpt.errors import HarnessError, UsageError
 
 MARK = ".chaosckpt-storage"
 PREFIX = "chaosckpt-storage-"
+_FULL_BYTES = 1 << 20
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -107,6 +108,12 @@ def files(tier: str, directory: str) -> Iterator[tuple[str, str]]:
         for name in names:
             path = os.path.join(base, name)
             yield f"{tier}:{os.path.relpath(path, directory)}", path
+
+
+def shortage(path: Path) -> str:
+    """In words, that the file system of this path is full; empty where it isn't."""
+    free = shutil.disk_usage(path).free
+    return f"; only {free} bytes are free where it writes ({path})" if free < _FULL_BYTES else ""
 
 
 def remove(path: Path) -> None:
