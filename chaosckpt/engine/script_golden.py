@@ -68,8 +68,8 @@ class ScriptGolden:
         self._take_a_guess(one)
         if one.modules:
             self._say("warming up")
-            self.arena = self._warmed(self.arena, one.modules)
-        self.arena.reset()
+        # In another directory, since what holds the path of {out} differs from trial to trial.
+        self.arena = self._warmed(self.arena, one.modules)
         self._say("golden run, once more")
         size = sum(operation.length or 0 for operation in one.trace if operation.address.op == "write")
         record = "data" if size <= LARGEST_TRACE_BYTES else "operations"
@@ -79,7 +79,11 @@ class ScriptGolden:
         return self._measured(first, others, one, two, with_data=record == "data")
 
     def _alike(self, topology: Topology, one: Run, two: Run, record: str) -> tuple[Run, Run]:
-        """Two golden runs in which the random parts of names read alike: run again where there are any."""
+        """Two golden runs in which the random parts of names read alike: run again where there are any.
+
+        What the first one left stays that of the run in another directory.
+        """
+        elsewhere = one
         for _ in range(_TRIES):
             own, other = (without_random(_paths(run.trace), self._nonces) for run in (one, two))
             found = random_parts(own, other)
@@ -92,7 +96,9 @@ class ScriptGolden:
             one = self._finished(launch(self.arena, self.command, topology), "a golden run")
             self.arena.reset()
             two = self._finished(launch(self.arena, self.command, topology, record=record), "a golden run")
-        return one, two
+        paths = without_random([path for path, _, _ in elsewhere.files], self._nonces)
+        files = tuple((path, *seen[1:]) for path, seen in zip(paths, elsewhere.files, strict=True))
+        return msgspec.structs.replace(one, files=files, result=elsewhere.result, told=elsewhere.told), two
 
     def _take_a_guess(self, run: Run) -> None:
         """Without a glob of the user's, the files of a run may suggest one."""

@@ -14,9 +14,10 @@ def random_parts(one: Iterable[str], two: Iterable[str]) -> tuple[str, ...]:
     """Regular expressions for the part of a path (`tier:relative`) that is drawn anew in each run, the most general first.
 
     A name (one part of a path) of which each run has one of its own, alike but for some letters in one place, is taken for random
-    there: a process number, or so many letters as a temporary name has.
+    there: a process number, or so many letters as a temporary name has. Names that both runs have are left as they are.
     """
     first, second = _names(one), _names(two)
+    steady = [name for name in first if name in second]
     own, other = [n for n in first if n not in second], [n for n in second if n not in first]
     found: set[tuple[int, str]] = set()
     left = other[:_MOST_DIFFERING]
@@ -25,7 +26,7 @@ def random_parts(one: Iterable[str], two: Iterable[str]) -> tuple[str, ...]:
         if best is None or not _comparable(name, best):
             continue
         left.remove(best)
-        pattern = _pattern(name, best)
+        pattern = _pattern(name, best, steady)
         if pattern is not None:
             found.add(pattern)
     return tuple(pattern for _, pattern in sorted(found))
@@ -59,8 +60,11 @@ def _common(one: str, other: str) -> int:
     )
 
 
-def _pattern(name: str, other: str) -> tuple[int, str] | None:
-    """(letters beside the random part, the expression); None where what differs can't be random letters."""
+def _pattern(name: str, other: str, steady: Sequence[str]) -> tuple[int, str] | None:
+    """(letters beside the random part, the expression); None where what differs can't be random letters.
+
+    No name that is steady is matched by it.
+    """
     start, end = _same(name, other)
     before, after = name[:start], name[len(name) - end :] if end else ""
     middles = (name[start : len(name) - end], other[start : len(other) - end])
@@ -71,7 +75,10 @@ def _pattern(name: str, other: str) -> tuple[int, str] | None:
         drawn = f"{_LETTERS}{{{len(middles[0])}}}"
     else:
         return None
-    return len(before) + len(after), f"(?<=[:/]{re.escape(before)}){drawn}(?={re.escape(after)}(?:/|$))"
+    alike = re.compile(re.escape(before) + drawn + re.escape(after))
+    kept = "|".join(re.escape(known[len(before) :]) for known in steady if alike.fullmatch(known))
+    but = f"(?!(?:{kept})(?:/|$))" if kept else ""
+    return len(before) + len(after), f"(?<=[:/]{re.escape(before)}){but}{drawn}(?={re.escape(after)}(?:/|$))"
 
 
 def without_random(paths: Sequence[str], patterns: Sequence[str]) -> list[str]:

@@ -41,8 +41,10 @@ def test_temporary_names_of_two_runs_read_alike(seed: int, shape: str) -> None:
         (["out:ckpt-2", "tmp:tmpab12cd34/x"], ["out:ckpt-2", "tmp:tmpzy98xw76/x"], ["out:ckpt-2", "tmp:tmp*/x"]),
         (["out:.tmpQWERTY", "out:final"], ["out:.tmpasdfgh", "out:final"], ["out:.tmp*", "out:final"]),
         (["out:a-7-b", "out:ckpt-2"], ["out:a-9-b", "out:ckpt-2"], ["out:a-*-b", "out:ckpt-2"]),
+        (["out:weights1", "out:q7w8e9r0"], ["out:weights1", "out:abcdefgh"], ["out:weights1", "out:*"]),
+        (["out:a-12", "out:a-4711"], ["out:a-12", "out:a-988"], ["out:a-12", "out:a-*"]),
     ],
-    ids=["process", "directory", "letters", "middle"],
+    ids=["process", "directory", "letters", "middle", "as long as another", "as many digits as another"],
 )
 def test_only_what_differs_is_taken_out(one: list[str], two: list[str], shown: list[str]) -> None:
     """Goal: steps and directories stay, in both runs."""

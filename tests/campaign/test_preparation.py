@@ -1,0 +1,42 @@
+"""Golden runs of a command: what they take for the same in every trial is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from chaosckpt.campaign.preparation import prepare
+from chaosckpt.model.scenario import TopologySettings
+from tests.engine.scripts import COUNTING, python, scenario_of
+
+PLACES = (
+    COUNTING.replace('file.write(f"{step}")', 'file.write(f"{step} {out}")')
+    .replace('open(f"{out}/ckpt-{done[-1]}").read()', 'open(f"{out}/ckpt-{done[-1]}").read().split()[0]')
+    .replace('file.write("6")', "file.write(out)")
+)
+"""Its checkpoints and its result hold the path of {out}, as training_args.bin of transformers does."""
+
+DRAWN = PLACES.replace('f"{out}/new"', 'f"{out}/tmp{name}"').replace(
+    "    step += 1\n", "    step += 1\n    name = os.urandom(4).hex()\n"
+)
+"""The same under temporary names that are drawn anew each time."""
+
+
+@pytest.mark.parametrize("cold", [False, True])
+@pytest.mark.parametrize("text", [PLACES, DRAWN], ids=["steady names", "drawn names"])
+def test_what_holds_the_path_of_out_is_not_the_same(tmp_path: Path, text: str, cold: bool) -> None:
+    """Goal: every trial may run in another directory, so no file is asked to be, byte by byte, as in a golden run's directory."""
+    (tmp_path / "train.py").write_text(text)
+    argv = python(tmp_path / "train.py", "{out}")
+    signs = {"cold": cold, "checkpoints": "{out}/ckpt-*", "result": "{out}/final"}
+    one_rank = TopologySettings(ranks=((1,),))
+    prepared = prepare(msgspec.structs.replace(scenario_of(argv, tmp_path, **signs), topology=one_rank))
+    facts = prepared.facts
+    assert facts is not None
+    assert facts.standard.same_content == ()
+    assert facts.standard.same_size == ("out:ckpt-#",)
+    assert "result" not in facts.judged
+    assert any("different results" in remark for remark in facts.remarks)
+    assert any(point.address.op == "rename" for point in prepared.census.main.points)
