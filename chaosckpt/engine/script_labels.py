@@ -174,8 +174,13 @@ def _pointers(trace: Sequence[Operation], steps: Sequence[int | None], naming: N
 
 
 def _makes(operation: Operation, name: str) -> bool:
-    """Whether this operation, when it is over, has made the file of this name anew."""
+    """Whether this operation, when it is over, has made the file of this name anew.
+
+    A rename between two file systems fails, and is followed by a copy.
+    """
     op = operation.address.op
+    if operation.result is not None and operation.result < 0:
+        return False
     return (op == "open_write" and operation.raw == name) or (op in _NAMING and _given(operation) == name)
 
 

@@ -96,6 +96,18 @@ def test_a_pointer_is_the_commit():
     assert ends_of_saves(trace, NAMING) == {2: 6, 4: 13}
 
 
+def test_a_pointer_that_is_copied_in_from_another_file_system_is_the_commit():
+    """The rename that fails before makes nothing, so that the file is made once a save."""
+    trace = []
+    for step in (2, 4):
+        for name in (f"ckpt-{step}", "latest"):
+            moved = msgspec.structs.replace(op_rename("tmp:drawn", f"out:{name}"), result=-18)
+            trace += [*written("tmp:drawn"), moved, *written(f"out:{name}"), op("unlink", "tmp:drawn")]
+    assert ends_of_saves(trace, NAMING) == {2: 14, 4: 30}
+    assert words(trace)[12:15] == ["commit of save 2"] * 3
+    assert words(trace)[20:23] == ["persist of save 4"] * 3
+
+
 def test_a_symbolic_link_is_the_commit():
     """So is a link to the newest that is made anew."""
     trace = []
