@@ -1,7 +1,8 @@
-"""Lightning with ModelCheckpoint and ckpt_path="last"; --asynchronous saves by AsyncCheckpointIO."""
+"""Lightning with ModelCheckpoint and ckpt_path="last"; --asynchronous saves by AsyncCheckpointIO, --temporary stands for TMPDIR."""
 
 import argparse
 import logging
+import tempfile
 import warnings
 
 import lightning
@@ -14,7 +15,9 @@ logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
 arguments = argparse.ArgumentParser()
 arguments.add_argument("--out", required=True)
 arguments.add_argument("--asynchronous", action="store_true")
+arguments.add_argument("--temporary")
 chosen = arguments.parse_args()
+tempfile.tempdir = chosen.temporary
 lightning.seed_everything(0, verbose=False)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
@@ -20,14 +22,17 @@ SCRIPTS = Path(__file__).parents[2] / "scenarios" / "scripts"
 
 
 class Subject:
-    """One script, warm after its golden runs. `close` ends what it started."""
+    """One script, warm after its golden runs, with `more` words and these `signs`. `close` ends what it started."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self, path: Path, more: Sequence[str] = (), signs: Mapping[str, object] = MappingProxyType({})
+    ) -> None:
         scenario = read(path)
         assert scenario.command is not None
         # This very interpreter, whatever `python` means on the PATH.
-        argv = (sys.executable, *scenario.command.argv[1:])
-        scenario = msgspec.structs.replace(scenario, command=msgspec.structs.replace(scenario.command, argv=argv))
+        argv = (sys.executable, *scenario.command.argv[1:], *more)
+        command = msgspec.structs.replace(scenario.command, argv=argv, **signs)
+        scenario = msgspec.structs.replace(scenario, command=command)
         self.prepared = prepare(scenario)
         self.scenario = effective(scenario, self.prepared)
         self._arena = open_arena(self.scenario, self.prepared)
@@ -44,10 +49,15 @@ class Subject:
     def close(self) -> None:
         self._arena.close()
 
-    def address(self, op: str, path: str) -> Address:
-        """The last operation of this name on this path in the golden run."""
-        found = [point.address for point in self.prepared.census.main.points]
-        return [address for address in found if (address.op, address.path) == (op, path)][-1]
+    def address(self, op: str, path: str, *, step: int | None = None, nth: int | None = None) -> Address:
+        """The last operation of this name on this path in the golden run; of one save, and the nth on the open file, where told."""
+        return [
+            point.address
+            for point in self.prepared.census.main.points
+            if (point.address.op, point.address.path) == (op, path)
+            and step in (None, point.label.step)
+            and nth in (None, point.address.nth)
+        ][-1]
 
     def killed_before(self, op: str, path: str) -> Verdict:
         """The verdict of a trial whose first launch is killed before the last operation of this name on this path."""

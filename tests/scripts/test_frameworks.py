@@ -5,12 +5,16 @@ They need the extra `chaosckpt[frameworks]`, and are skipped where it isn't inst
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
 import pytest
 
+from chaosckpt.faults.cut import Cut
+from chaosckpt.model.fault import Trigger
 from chaosckpt.model.verdict import Verdict
 from tests.scripts.subject import SCRIPTS, Subject
 
@@ -22,8 +26,9 @@ def needs(framework: str) -> pytest.MarkDecorator:
 
 
 @contextmanager
-def subject(name: str) -> Iterator[Subject]:
-    found = Subject(SCRIPTS / f"{name}.toml")
+def subject(name: str, *more: str, **signs: object) -> Iterator[Subject]:
+    """`more` words and other signs than the scenario's own."""
+    found = Subject(SCRIPTS / f"{name}.toml", more, signs)
     try:
         yield found
     finally:
@@ -63,6 +68,23 @@ def test_lightning_begins_an_epoch_s_data_anew() -> None:
         assert broken(verdict) == ["result-equal"], verdict
         assert verdict.primary is not None
         assert verdict.primary.error_type == "inexact-resume"
+
+
+@needs("lightning")
+@pytest.mark.skipif(
+    os.stat("/dev/shm").st_dev == os.stat(tempfile.gettempdir()).st_dev, reason="needs a second file system, /dev/shm"
+)
+def test_lightning_saves_in_place_where_the_temporary_directory_is_on_another_file_system() -> None:
+    """Goal: what Lightning writes there can't be renamed to its place, but is copied; a kill in it costs the job (C6)."""
+    with (
+        tempfile.TemporaryDirectory(dir="/dev/shm") as other,
+        subject("lightning-last", "--temporary", other, track=(other,)) as lightning,
+    ):
+        content = lightning.address("write", "out:last.ckpt", step=4, nth=0)
+        found = lightning.struck(Cut((Trigger(content, "torn", 3000),)))
+    assert broken(found) == ["newest-complete", "progress"], found
+    assert found.primary is not None
+    assert (found.primary.step, found.primary.error_type) == (2, "RuntimeError")
 
 
 @needs("accelerate")
