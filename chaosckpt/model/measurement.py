@@ -196,13 +196,13 @@ class FailureRate(msgspec.Struct, frozen=True, kw_only=True):
     high_seconds: float | None = None
     failures: int | None = None
     observed_seconds: float | None = None
-    source: str = "given"
+    source: Literal["given", "counted", "assumed"] = "given"
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True):
     """What bounds the interval from below or above. `seconds` is None where the limit doesn't depend on the interval."""
 
-    name: Literal["backlog", "tolerated loss", "storage"]
+    name: Literal["backlog", "tolerated loss", "storage", "step"]
     bound: Literal["at least", "at most", "none"] = "none"
     seconds: float | None
     holds: bool
