@@ -19,7 +19,7 @@ SHORTEST_SECONDS = 1e-6
 class IntervalInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds are medians of the slowest rank, save for `slowest_completion_seconds`, the longest completion that was seen.
 
-    The backlog limit takes that one (default: the median). `slowdown_seconds` is the training time that slower steps lose during a save.
+    The backlog limit takes that one (default: the median). `slowdown_seconds` is training time lost to slower steps.
     """
 
     failure_rate: FailureRate
