@@ -267,6 +267,8 @@ class FileSystem(msgspec.Struct, frozen=True, kw_only=True):
     mount_options: str
     device: str
     mount_point: str = ""
+    root: str = "/"
+    """The directory of the file system that is mounted there; another one than `/` for a bind mount or a subvolume."""
     documented: str
     source: str = ""
     """Where the documentation says so; empty for an unknown kind."""
