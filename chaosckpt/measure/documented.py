@@ -84,8 +84,8 @@ KINDS: dict[str, Kind] = {
         "lives in memory: nothing outlives the machine or the mount", f"{_KERNEL}/ramfs-rootfs-initramfs.html"
     ),
     "overlay": Kind(
-        "what is written goes to the upper directory, whose own file system decides about fsync and power loss; rename of a directory of "
-        "a lower layer fails with EXDEV unless redirect_dir is on",
+        "what is written goes to the upper directory, whose own file system decides about fsync and power loss; rename of a directory "
+        "of a lower layer fails with EXDEV unless redirect_dir is on",
         f"{_KERNEL}/overlayfs.html",
         {
             "volatile": "volatile: no sync reaches the disk at all",
@@ -107,8 +107,8 @@ KINDS: dict[str, Kind] = {
         "https://www.ibm.com/docs/en/storage-scale, GPFS architecture",
     ),
     "ceph": Kind(
-        f"{_SHARED}, but not through mappings; a write that crosses an object's boundary is not atomic. st_blocks is made from the size, "
-        "so that the allocated size isn't told",
+        f"{_SHARED}, but not through mappings; a write that crosses an object's boundary is not atomic. st_blocks is made from the "
+        "size, so that the allocated size isn't told",
         "https://docs.ceph.com/en/latest/cephfs/posix/",
     ),
     "beegfs": Kind(
@@ -133,8 +133,8 @@ KINDS: dict[str, Kind] = {
         {"writeback_cache": "writeback_cache: writes reach the program later"},
     ),
     "fuse.gcsfuse": Kind(
-        "a file becomes an object when it is closed or synced, and its last writer wins; renaming a file is atomic from version 3.1 on or "
-        "in buckets with a hierarchical namespace, renaming a directory only in these",
+        "a file becomes an object when it is closed or synced, and its last writer wins; renaming a file is atomic from version 3.1 on "
+        "or in buckets with a hierarchical namespace, renaming a directory only in these",
         "https://github.com/GoogleCloudPlatform/gcsfuse/blob/master/docs/semantics.md",
     ),
     "fuse.mountpoint-s3": Kind(
