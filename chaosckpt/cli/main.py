@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from chaosckpt.cli.doctor import doctor
+from chaosckpt.cli.drill import drill
 from chaosckpt.cli.failure import Group, guarded
 from chaosckpt.cli.fuzz import fuzz
 from chaosckpt.cli.init import init
@@ -41,7 +42,7 @@ def group(context: click.Context, debug: bool) -> None:
     logs.to_terminal()
 
 
-for command in (fuzz, reproduce, judge, listing, doctor, init):
+for command in (fuzz, drill, reproduce, judge, listing, doctor, init):
     group.add_command(command)
 
 

@@ -72,7 +72,10 @@ class Launcher:
             raise HarnessError("the runner of this node went away while it warmed up")
 
     def _environment(self) -> dict[str, str]:
-        environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
+        given = self._settings.environment
+        environment = dict(
+            os.environ if given is None else given, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1"
+        )
         if self._settings.script is not None:
             return dict(self._settings.script.environment)
         if self._settings.directory:
@@ -80,7 +83,7 @@ class Launcher:
             environment.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(self._settings.directory, "torchinductor"))
             # What ranks and their children leave in the temporary directory when they are killed, such as the sockets by
             # which torch hands tensors to another process, goes with the node.
-            environment["TMPDIR"] = self._settings.directory
+            environment["TMPDIR"] = self._settings.temporary or self._settings.directory
         if self._settings.import_path:
             inherited = environment.get("PYTHONPATH", "")
             environment["PYTHONPATH"] = os.pathsep.join([*self._settings.import_path, *filter(None, [inherited])])
