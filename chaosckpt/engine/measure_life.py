@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from types import ModuleType
 from typing import Any
 
 from chaosckpt.engine.channel import Channel
@@ -93,6 +95,7 @@ class MeasureLife(Life):
                     final=instruments.storage(),
                     retained=None if retained is None else len(retained),
                     seccomp=seccomp(),
+                    imports=imports_of(type(target)),
                     notes=() if instruments.peaks_reset else (PEAKS_NOT_RESET,),
                 )
             )
@@ -147,6 +150,18 @@ class MeasureLife(Life):
         self.where = "close"
         target.close()
         self.report(Measured(Metered(rank=self.rank, recovery=recovery, seccomp=seccomp())))
+
+
+def imports_of(target: type[Target]) -> tuple[str, ...]:
+    """The top-level modules that the modules of a target, and of the targets that it builds on, take something from."""
+    own = {base.__module__ for base in target.__mro__} & set(sys.modules)
+    found = {module.partition(".")[0] for module in own}
+    for module in own:
+        for value in vars(sys.modules[module]).values():
+            name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+            if isinstance(name, str):
+                found.add(name.partition(".")[0])
+    return tuple(sorted(found - sys.stdlib_module_names))
 
 
 def finished(pending: Any) -> bool:

@@ -130,8 +130,9 @@ def _one_checkpoint(ranks: Sequence[Metered], kind: str) -> int:
 def capacity(ranks: Sequence[Metered], peaks: Peaks, free_bytes: int | None) -> Capacity:
     """The space of one checkpoint, of what is retained, and of what is there for a while only."""
     all_saves = [(*metered.warm_up, *metered.saves) for metered in ranks]
+    written = "write_bytes" if counts_written_bytes(ranks) else "write_chars"
     per_save = [
-        sum(save.io.write_chars for save in together) for together in zip(*(m.saves for m in ranks), strict=True)
+        sum(getattr(save.io, written) for save in together) for together in zip(*(m.saves for m in ranks), strict=True)
     ]
     retained = next((metered.retained for metered in ranks if metered.retained is not None), None)
     saved = (
@@ -153,6 +154,11 @@ def capacity(ranks: Sequence[Metered], peaks: Peaks, free_bytes: int | None) -> 
         leaked_bytes=max(memory_growth(metered) for metered in ranks),
         free_bytes=free_bytes,
     )
+
+
+def counts_written_bytes(ranks: Sequence[Metered]) -> bool:
+    """Whether the kernel counts what saves hand to storage; it doesn't for tmpfs, nor for what goes over a socket."""
+    return any(save.io.write_bytes for metered in ranks for save in metered.saves)
 
 
 def memory_growth(metered: Metered) -> int:

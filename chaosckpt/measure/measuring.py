@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 from chaosckpt.engine.messages import MeasureOrder
-from chaosckpt.measure import boundary, checks, figures, neighbours, notes, restarts, space
+from chaosckpt.measure import boundary, checks, dependencies, figures, neighbours, notes, restarts, space
 from chaosckpt.measure.failure_rate import assumed
+from chaosckpt.measure.file_system import file_systems
 from chaosckpt.measure.interval import advise
 from chaosckpt.measure.interval_inputs import measured_inputs
 from chaosckpt.measure.job import Job, open_job
@@ -90,6 +91,7 @@ class _Full:
     def take(self) -> None:
         """Measure it alone."""
         job, topology = self.job, self.point.topology
+        self.file_systems = file_systems(job.directories(topology))
         self.free_bytes = shutil.disk_usage(job.arena.directory).free
         self.ranks = _saves(job, self.point, self.options, self.say)
         self.peaks = self._watch_space()
@@ -137,6 +139,8 @@ class _Full:
             latencies=figures.latencies(self.ranks),
             advice=self._advice(by_rank, found, capacity),
             failure_boundary=self.boundary,
+            file_systems=self.file_systems,
+            versions=dependencies.versions_with(self.ranks[0].imports),
             filters={str(metered.rank): metered.seccomp.mode for metered in self.ranks},
             notes=self._notes(),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from chaosckpt.measure.figures import storage_growth
+from chaosckpt.measure import figures
 from chaosckpt.measure.space import Peaks
 from chaosckpt.model.measurement import Contention
 from chaosckpt.model.metered import Metered
@@ -14,6 +14,8 @@ from chaosckpt.report.quantities import bytes_text
 BESIDE = "what a save takes beside training was looked at after each step, so that it is exact to one step only"
 UNTOLD = "the target's saves don't tell whether they are finished: beside training each was awaited after as long as one takes alone"
 SYNCHRONOUS = "each save is finished when `save` returns, so that none can pile up and there is no backlog to measure"
+
+UNCOUNTED = "the kernel counts no bytes as written to this storage, as with tmpfs: those written are what write calls were asked for"
 
 
 def of(ranks: Sequence[Metered], peaks: Peaks, contention: Sequence[Contention]) -> tuple[str, ...]:
@@ -27,6 +29,7 @@ def of(ranks: Sequence[Metered], peaks: Peaks, contention: Sequence[Contention])
                 f"peak temporary space, and /dev/shm, are the most of {peaks.looks} looks while {peaks.saves} saves ran: "
                 "a shorter peak is missed",
                 _growth(ranks),
+                "" if figures.counts_written_bytes(ranks) else UNCOUNTED,
                 _cores(contention),
             ],
         )
@@ -52,7 +55,7 @@ def _asynchronous(ranks: Sequence[Metered]) -> list[str]:
 
 
 def _growth(ranks: Sequence[Metered]) -> str:
-    growth = storage_growth(ranks)
+    growth = figures.storage_growth(ranks)
     if growth is None:
         return "whether saves leave something behind can't be told: the number of checkpoints that the target lists never settled"
     return f"storage grew by {bytes_text(growth)} with each save that retired another one" if growth > 0 else ""

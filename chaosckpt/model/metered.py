@@ -147,4 +147,6 @@ class Metered(msgspec.Struct, frozen=True, kw_only=True):
     """What lay there once the target was closed."""
     retained: int | None = None
     seccomp: Seccomp = Seccomp(0, 0)
+    imports: tuple[str, ...] = ()
+    """Top-level modules from which the target's own module takes what it works with."""
     notes: tuple[str, ...] = ()
