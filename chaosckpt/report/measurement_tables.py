@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from chaosckpt.model.measurement import Measurement, Restart, Spread
 from chaosckpt.report.quantities import bytes_text, digits, ratio_text, seconds_text
@@ -17,7 +17,7 @@ def detail_sections(measurement: Measurement) -> Iterator[Section]:
     for restart in measurement.restarts:
         yield _restart(restart)
     yield _capacity(measurement)
-    yield _storage(measurement)
+    yield from _storage(measurement)
     yield from _latencies(measurement)
     yield from _contention(measurement)
     yield from _scale(measurement)
@@ -152,19 +152,10 @@ def _amplification(measurement: Measurement) -> str:
     return f", {ratio_text(measurement.capacity.written_bytes / logical)} of the logical size" if logical else ""
 
 
-def _storage(measurement: Measurement) -> Section:
-    reads = any(figure.read_bytes is not None for figure in measurement.figures)
-    return Section(
-        title="Storage by rank, for each save" + (" and restart" if reads else ""),
-        headers=(
-            "rank",
-            "written to storage",
-            "asked to write",
-            "write calls",
-            "throughput",
-            "per write call",
-            *(("read from storage", "asked to read", "read calls") if reads else ()),
-        ),
+def _storage(measurement: Measurement) -> Iterator[Section]:
+    yield Section(
+        title="Storage by rank: one save",
+        headers=("rank", "written to storage", "asked to write", "write calls", "throughput", "time per call"),
         rows=tuple(
             (
                 str(figure.rank),
@@ -173,11 +164,6 @@ def _storage(measurement: Measurement) -> Section:
                 spread_text(figure.write_operations, digits),
                 spread_text(figure.bytes_per_second, _speed),
                 _seconds(figure.seconds_per_operation),
-                *(
-                    (_bytes(figure.read_bytes), _bytes(figure.read_chars), spread_text(figure.read_operations, digits))
-                    if reads
-                    else ()
-                ),
             )
             for figure in measurement.figures
         ),
@@ -185,6 +171,20 @@ def _storage(measurement: Measurement) -> Section:
             "throughput is bytes asked to write over the completion; a page cache can make it faster than the storage",
         ),
     )
+    if any(figure.read_bytes is not None for figure in measurement.figures):
+        yield Section(
+            title="Storage by rank: one restart",
+            headers=("rank", "read from storage", "asked to read", "read calls"),
+            rows=tuple(
+                (
+                    str(figure.rank),
+                    _bytes(figure.read_bytes),
+                    _bytes(figure.read_chars),
+                    spread_text(figure.read_operations, digits),
+                )
+                for figure in measurement.figures
+            ),
+        )
 
 
 def _speed(bytes_per_second: float) -> str:
@@ -211,7 +211,6 @@ def _latencies(measurement: Measurement) -> Iterator[Section]:
 
 
 def _contention(measurement: Measurement) -> Iterator[Section]:
-    optional: Callable[[float | None], str] = lambda ratio: "-" if ratio is None else ratio_text(ratio)  # noqa: E731
     if measurement.contention:
         yield Section(
             title="Beside neighbours that write the same way on the same storage",
@@ -221,7 +220,7 @@ def _contention(measurement: Measurement) -> Iterator[Section]:
                     str(entry.neighbours),
                     _seconds(entry.completion_seconds),
                     ratio_text(entry.ratio),
-                    optional(entry.neighbour_ratio),
+                    "-" if entry.neighbour_ratio is None else ratio_text(entry.neighbour_ratio),
                 )
                 for entry in measurement.contention
             ),

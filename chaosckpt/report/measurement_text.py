@@ -30,8 +30,8 @@ def measurement_text(measurement: Measurement) -> RenderableType:
     ]
     figures = Table.grid(padding=(0, 2))
     figures.add_column(min_width=NAMES, style="bold")
-    figures.add_column(style="bold green", no_wrap=True)
-    figures.add_column()
+    figures.add_column(style="bold green", overflow="fold")
+    figures.add_column(overflow="fold")
     for line in headlines(measurement):
         figures.add_row(line.name, line.value, line.remark)
     parts.append(Padding(figures, INDENT, expand=False))
@@ -51,7 +51,7 @@ def _section(section: Section) -> Iterator[RenderableType]:
 def _table(section: Section) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for header in section.headers:
-        table.add_column(header)
+        table.add_column(header, overflow="fold")
     for row in section.rows:
         # As Text, since a mount option in square brackets would be taken for a style.
         table.add_row(*(Text(cell) for cell in row))
@@ -61,7 +61,7 @@ def _table(section: Section) -> Table:
 def _names(section: Section) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(min_width=NAMES, style="dim")
-    table.add_column()
+    table.add_column(overflow="fold")
     for name, value in section.rows:
         table.add_row(Text(name), Text(value))
     return table

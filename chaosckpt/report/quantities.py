@@ -26,7 +26,7 @@ def seconds_text(seconds: float) -> str:
         return f"-{seconds_text(-seconds)}"
     if seconds == 0:
         return "0 s"
-    if seconds < 99.95:
+    if seconds < 59.95:
         unit, size = next((unit, size) for least, unit, size in _SHORT if seconds >= least * 0.9995)
         return f"{digits(seconds / size)} {unit}"
     for bound, coarse, fine, names in ((3600, 60, 1, "min s"), (172800, 3600, 60, "h min"), (1e9, 86400, 3600, "d h")):
