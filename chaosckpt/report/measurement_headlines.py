@@ -67,7 +67,7 @@ def _contention(measurement: Measurement) -> Headline:
     return Headline(
         "contention impact",
         ratio_text(worst.ratio),
-        f"completion beside {plural(worst.neighbours, 'neighbour')} that write the same way",
+        f"on completion, beside {plural(worst.neighbours, 'neighbour')} writing the same way",
     )
 
 
@@ -86,13 +86,21 @@ def _restart(measurement: Measurement) -> Headline:
 def surroundings(measurement: Measurement) -> Section:
     """What the figures hold for: the failure boundary, the file systems, versions, and that no gate was in the way."""
     rows: list[tuple[str, ...]] = [("failure boundary", measurement.failure_boundary)]
-    for system in measurement.file_systems:
-        rows.append((f"storage: {system.tier}", _where(system)))
-        rows.append(("  documented", system.documented + (f" [{system.source}]" if system.source else "")))
+    rows += _storage(measurement.file_systems)
     if measurement.versions:
         rows.append(("versions", ", ".join(f"{name} {version}" for name, version in measurement.versions.items())))
     rows.append(("gate", _gate(measurement)))
     return Section(title="What the figures hold for", rows=tuple(rows), remarks=measurement.notes)
+
+
+def _storage(systems: tuple[FileSystem, ...]) -> list[tuple[str, ...]]:
+    """Each tier's place; what is documented is told once for all tiers that it holds for."""
+    rows: list[tuple[str, ...]] = []
+    for documented, source in dict.fromkeys((system.documented, system.source) for system in systems):
+        alike = [system for system in systems if system.documented == documented]
+        rows += [(f"storage: {system.tier}", _where(system)) for system in alike]
+        rows.append(("  documented", documented + (f" [{source}]" if source else "")))
+    return rows
 
 
 def _where(system: FileSystem) -> str:
