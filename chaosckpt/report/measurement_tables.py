@@ -83,8 +83,15 @@ def _training(measurement: Measurement) -> Iterator[Section]:
             )
             for figure in figures
         ),
-        remarks=("completion is seen after a step, so that it is exact to one step only",),
+        remarks=tuple(_steps_alike(measurement)),
     )
+
+
+def _steps_alike(measurement: Measurement) -> Iterator[str]:
+    """A slowdown that no sample stands out for may be chance, and the interval is made from it."""
+    beside = [(figure.step_seconds, figure.step_seconds_during_save) for figure in measurement.figures]
+    if not any(during is not None and during.low > alone.high for alone, during in beside):
+        yield "steps with and without a save took times that overlap: how much slower they are may be chance"
 
 
 def _ratio(beside: Spread | None, alone: Spread) -> str:

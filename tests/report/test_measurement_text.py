@@ -99,6 +99,13 @@ def test_every_detail_has_its_table():
     assert "slowest in completion: rank 1" in text
 
 
+def test_a_slowdown_that_may_be_chance_is_told():
+    """Where steps beside a save took no longer than some without one, the table says that they overlap."""
+    alike = tuple(replace(figure, step_seconds_during_save=figure.step_seconds) for figure in FIGURES)
+    assert "may be chance" not in shown(measurement_text(FULL))
+    assert "may be chance" in shown(measurement_text(replace(FULL, figures=alike)))
+
+
 def test_the_interval_cites_its_formulas():
     """Young and Daly are cited with their year and DOI, and said to be valid or not."""
     assert "valid here" in line(FULL, "Young")
