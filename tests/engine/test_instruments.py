@@ -79,7 +79,8 @@ def test_filters_are_read_from_the_kernel():
     code = (
         "import ctypes, sys; libc = ctypes.CDLL(None)\n"
         "from chaosckpt.engine.instruments import seccomp\n"
-        "class I(ctypes.Structure): _fields_ = [('c', ctypes.c_ushort), ('t', ctypes.c_ubyte), ('f', ctypes.c_ubyte), ('k', ctypes.c_uint)]\n"
+        "short, byte = ctypes.c_ushort, ctypes.c_ubyte\n"
+        "class I(ctypes.Structure): _fields_ = [('c', short), ('t', byte), ('f', byte), ('k', ctypes.c_uint)]\n"
         "class P(ctypes.Structure): _fields_ = [('n', ctypes.c_ushort), ('p', ctypes.POINTER(I))]\n"
         "libc.prctl(38, 1, 0, 0, 0)\n"
         "assert libc.prctl(22, 2, ctypes.byref(P(1, (I * 1)(I(6, 0, 0, 0x7FFF0000)))), 0, 0) == 0\n"
