@@ -10,6 +10,7 @@ from chaosckpt.model.measurement import FailureRate
 GARWOOD = "F. Garwood, Fiducial limits for the Poisson distribution, 1936, doi:10.1093/biomet/28.3-4.437"
 _TAIL = 0.05
 """On either side, so that 90 % lie between."""
+_NOTHING = 1e-17
 ASSUMED_SECONDS = 24 * 3600.0
 """Where nobody says how often the job fails: once a day."""
 
@@ -62,9 +63,21 @@ def _expected(count: int, probability: float) -> float:
 
 
 def _at_most(count: int, mean: float) -> float:
-    """The probability of `count` or fewer, summed from the largest term downwards until terms no longer matter."""
+    """The probability of `count` or fewer in a Poisson distribution, summed from its largest term to both sides while terms matter."""
+    if count < 0:
+        return 0.0
     if mean == 0:
         return 1.0
-    return math.fsum(
-        math.exp(number * math.log(mean) - mean - math.lgamma(number + 1)) for number in range(count, -1, -1)
-    )
+    largest = min(count, int(mean))
+    first = math.exp(largest * math.log(mean) - mean - math.lgamma(largest + 1))
+    total, term, number = first, first, largest
+    while number > 0 and term > _NOTHING * total:
+        term *= number / mean
+        total += term
+        number -= 1
+    term, number = first, largest
+    while number < count and term > _NOTHING * total:
+        number += 1
+        term *= mean / number
+        total += term
+    return min(1.0, total)

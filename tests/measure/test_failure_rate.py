@@ -29,6 +29,13 @@ def test_bounds_as_tabulated(failures, low, high):
     assert rate.low_seconds == pytest.approx(1 / high, rel=1e-3)
 
 
+def test_many_failures():
+    """A million failures bound the mean as the normal distribution does, and don't take long to."""
+    rate = counted(1_000_000, 1.0)
+    assert rate.low_seconds == pytest.approx(1e-6 * (1 - 1.645e-3), rel=1e-5)
+    assert rate.high_seconds == pytest.approx(1e-6 * (1 + 1.645e-3), rel=1e-5)
+
+
 def test_no_failure_yet():
     """Without a failure the mean is at least a third of the time with 95 % confidence, and has no upper bound."""
     rate = counted(0, 300.0)
