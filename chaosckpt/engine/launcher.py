@@ -18,6 +18,10 @@ from chaosckpt.errors import HarnessError, UsageError
 _DECODER: msgspec.msgpack.Decoder[ForkServerMessage] = msgspec.msgpack.Decoder(ForkServerMessage)
 
 
+SET_BY_HARNESS = frozenset({"OMP_NUM_THREADS", "PYTHONDONTWRITEBYTECODE", "TMPDIR", "TORCHINDUCTOR_CACHE_DIR"})
+"""Environment variables that a rank is given whatever the environment says; a PYTHONPATH is added to."""
+
+
 class Launcher:
     """The fork server's other end. With `launch = "exec"` the fork server only tells the target's facts and ends.
 
@@ -73,9 +77,7 @@ class Launcher:
 
     def _environment(self) -> dict[str, str]:
         given = self._settings.environment
-        environment = dict(
-            os.environ if given is None else given, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1"
-        )
+        environment = dict(os.environ if given is None else given, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
         if self._settings.script is not None:
             return dict(self._settings.script.environment)
         if self._settings.directory:

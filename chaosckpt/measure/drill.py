@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,14 +13,16 @@ import msgspec
 from chaosckpt.engine import gate_mode, storage
 from chaosckpt.engine.arena import Arena, local_arena
 from chaosckpt.engine.reference import References
-from chaosckpt.engine.surroundings import filters
 from chaosckpt.engine.trial import guarantees
 from chaosckpt.errors import UsageError
+from chaosckpt.measure import file_system
 from chaosckpt.measure.drill_certificate import Carried, Seen, certificate
 from chaosckpt.measure.drill_findings import Findings, judge
+from chaosckpt.measure.drill_interpreter import require_interpreter
 from chaosckpt.measure.drill_interrupt import Rehearsal, cuts, interrupt, rehearse
 from chaosckpt.measure.drill_restart import Restarting
 from chaosckpt.model.certificate import Certificate
+from chaosckpt.model.measurement import FileSystem
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.topology import Topology
 from chaosckpt.oracle.invariant import Invariant
@@ -33,6 +36,9 @@ def drill(scenario: Scenario, invariants: Sequence[Invariant], *, say: Say = lam
     """
     known, later = known_steps(scenario)
     scenario = _drilled(scenario)
+    if scenario.drill.restore_python:
+        say(f"looking at {scenario.drill.restore_python}")
+        require_interpreter(scenario.drill.restore_python)
     mode = gate_mode.choose(scenario)
     say("starting the first node")
     with _arena(scenario, gate=mode == "seccomp") as golden:
@@ -44,7 +50,8 @@ def drill(scenario: Scenario, invariants: Sequence[Invariant], *, say: Say = lam
 
 
 def known_steps(scenario: Scenario) -> tuple[int, int]:
-    """The step that is saved and restored, and the later one whose save is interrupted. Raises UsageError where there is none."""
+    """The step that is saved and restored, and the later one whose save is interrupted: the last two that the workload saves, so that
+    there are older checkpoints, too, which must not be taken. Raises UsageError where there are no two."""
     settings = scenario.workload
     saves = [step for step in range(1, settings.steps + 1) if step % settings.save_every == 0 or step == settings.steps]
     if scenario.command is not None:
@@ -56,7 +63,7 @@ def known_steps(scenario: Scenario) -> tuple[int, int]:
             f"a drill restores one save and interrupts a later one, but workload.steps = {settings.steps} with workload.save_every = "
             f"{settings.save_every} has only one save; raise steps to {2 * settings.save_every} or more"
         )
-    return saves[0], saves[1]
+    return saves[-2], saves[-1]
 
 
 def _drilled(scenario: Scenario) -> Scenario:
@@ -129,8 +136,17 @@ class _Drill:
                 interruptions=tuple(interruptions),
                 changes=tuple(changes),
                 elsewhere=elsewhere,
-                own_filters=filters("self"),
+                file_systems=self.file_systems(),
             ),
+        )
+
+    def file_systems(self) -> tuple[FileSystem, ...]:
+        """What the tiers lie on."""
+        mounts = file_system.parse(file_system.MOUNTS.read_text())
+        local = self.scenario.storage.local or tempfile.gettempdir()
+        return (
+            file_system.describe("shared", self.shared.parent, mounts),
+            file_system.describe("local", local, mounts),
         )
 
     def restart(self, topology: Topology, python: str = "") -> Carried:

@@ -47,7 +47,7 @@ class Allocation:
             if fresh:
                 given = {
                     **(environment or {}),
-                    "PYTHONPATH": _code(self.directory, (environment or {}).get("PYTHONPATH")),
+                    "PYTHONPATH": code_path(self.directory, (environment or {}).get("PYTHONPATH")),
                 }
                 settings = msgspec.structs.replace(settings, launch="exec", environment=given)
             self.node = LocalNode(settings)
@@ -82,8 +82,11 @@ class Allocation:
         storage.remove(self.directory)
 
 
-def _code(directory: Path, given: str | None) -> str:
-    """A PYTHONPATH by which any interpreter finds this very chaosckpt, and nothing else from where it is installed."""
+def code_path(directory: Path, given: str | None = None) -> str:
+    """A PYTHONPATH by which any interpreter finds this very chaosckpt, and nothing else from where it is installed.
+
+    It leads into `directory`, in which links are made.
+    """
     code = directory / "code"
     code.mkdir()
     package = Path(chaosckpt.__file__).parent

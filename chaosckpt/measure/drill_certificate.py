@@ -29,7 +29,7 @@ class Carried(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """All that a drill saw. `own_filters` is how many seccomp filters the harness itself is under."""
+    """All that a drill saw."""
 
     known_step: int
     later_step: int
@@ -38,7 +38,6 @@ class Seen(NamedTuple):
     interruptions: tuple[Findings, ...]
     changes: tuple[Carried, ...]
     elsewhere: Carried | None
-    own_filters: int
     file_systems: tuple[FileSystem, ...] = ()
 
 
@@ -49,7 +48,7 @@ def certificate(scenario: Scenario, guarantees: Sequence[Guarantee], seen: Seen)
     interrupted = tuple(drill_steps.interruption(one) for one in seen.interruptions)
     steps = (
         drill_steps.saved(restart, findings),
-        drill_steps.ended(scenario, restart, seen.own_filters),
+        drill_steps.ended(scenario, restart),
         drill_steps.restored(restart, findings),
         drill_steps.trained(scenario, restart, findings),
         drill_steps.interrupted(scenario, interrupted, seen.later_step, seen.gate),

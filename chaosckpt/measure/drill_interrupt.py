@@ -17,11 +17,15 @@ from chaosckpt.faults.cut import Cut
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Point, unsteady
 from chaosckpt.model.fault import Trigger
-from chaosckpt.model.operation import MARK
+from chaosckpt.model.operation import MARK, WRITING
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import AttemptPlan, Schedule
 
 _FIRST = Deadlines(golden_seconds=5.0, floor_seconds=10.0, factor=3.0)
+
+
+_CHANGING = (WRITING - {"close"}) | {MARK}
+"""What is worth a kill: closing a file changes nothing on storage."""
 
 
 class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +58,7 @@ def rehearse(arena: Arena, scenario: Scenario, later_step: int) -> Rehearsal:
     chosen = tuple(
         point
         for index, point in enumerate(found)
-        if point.label.step == later_step and not point.reads and index not in skipped
+        if point.label.step == later_step and point.address.op in _CHANGING and index not in skipped
     )
     return Rehearsal(points=chosen, outcome=outcome, deadlines=Deadlines(golden_seconds=run.seconds, factor=3.0))
 

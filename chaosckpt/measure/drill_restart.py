@@ -13,7 +13,7 @@ from chaosckpt.engine.audit import audit
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.messages import AttemptOrder, Surroundings
 from chaosckpt.engine.reference import References
-from chaosckpt.engine.surroundings import began
+from chaosckpt.engine.surroundings import began, filters
 from chaosckpt.engine.trial import guarantees, something_acknowledged
 from chaosckpt.errors import HarnessError
 from chaosckpt.measure.drill_allocation import Allocation
@@ -24,6 +24,7 @@ from chaosckpt.model.topology import Topology
 
 COLLECTIVE_SECONDS = 30.0
 """Ranks that are started cold import torch for seconds, one perhaps much longer than its peer."""
+_NEVER_SAVED = 0
 PATIENT = Deadlines(golden_seconds=5.0, floor_seconds=20.0, factor=3.0)
 """Everything in a drill runs alone, so that a hang needs no second look: three times the deadline at once."""
 
@@ -42,6 +43,10 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True):
     journal: j.Journal
     topology: Topology
     known_step: int
+    python: str = ""
+    """The interpreter of the fresh allocation; empty: this one."""
+    own_filters: int = 0
+    """How many seccomp filters the harness itself is under."""
     old: Allocated
     new: Allocated | None = None
     local_files: dict[int, int] = {}
@@ -99,6 +104,8 @@ class Restarting:
             journal=j.Journal(tuple(self._events)),
             topology=self._second,
             known_step=self._known,
+            python=self._python,
+            own_filters=filters("self"),
             old=old,
             new=new,
             local_files=files,
@@ -127,7 +134,8 @@ class Restarting:
         try:
             allocation.empty_shared()
             run, order = self._attempt(allocation, 0, self._first, stop_after=self._known)
-            audit(allocation.arena, order, self._first, (self._known,), self._record, PATIENT)
+            # Asked for a step that is never saved, the target lists what it retains and loads nothing: that is the restore's part.
+            audit(allocation.arena, order, self._first, (_NEVER_SAVED,), self._record, PATIENT)
             files = allocation.local_files()
         finally:
             allocation.close()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from chaosckpt.measure.drill_boundaries import worst
 from chaosckpt.measure.drill_findings import Findings, evidence, parts, trajectory
 from chaosckpt.measure.drill_restart import Restart
+from chaosckpt.measure.drill_surroundings import fresh
 from chaosckpt.model import journal as j
 from chaosckpt.model.certificate import STEPS, Interruption, Outcome, PartCheck, StepName, StepResult
 from chaosckpt.model.scenario import Scenario
@@ -45,7 +46,7 @@ def step(
 def saved(restart: Restart, findings: Findings) -> StepResult:
     """Step 1: the known step was saved, every rank was told so, and the target itself lists and loads it."""
     name, known = STEPS[0], restart.known_step
-    lines = evidence(findings, j.Acknowledged, j.Audited, j.AuditEnded, j.RankExited, attempt=0)
+    lines = evidence(findings, j.Acknowledged, j.AuditEnded, j.RankExited, attempt=0)
     wrong = findings.of_saving
     if wrong:
         return step(name, "failed", _said(wrong), lines)
@@ -61,24 +62,27 @@ def saved(restart: Restart, findings: Findings) -> StepResult:
         )
     acks = [at.event for at in findings.view.all(j.Acknowledged) if at.event.attempt == 0 and at.event.step == known]
     levels = ", ".join(sorted({ack.level for ack in acks}))
-    audits = findings.view.all(j.AuditEnded)
+    audits = [at.event for at in findings.view.all(j.AuditEnded) if at.event.attempt == 0]
+    if any(known not in audit.retained for audit in audits):
+        said = ", ".join(map(str, audits[0].retained)) or "nothing"
+        return step(
+            name, "failed", f"Every rank was told that step {known} is safe, but the target lists {said}.", lines
+        )
     listed = (
-        f"; the target lists it and loads it on every rank ({len(findings.view.all(j.Audited))} loads)"
-        if audits and known in audits[0].event.retained
+        "; new ranks asked the target, and it lists that step as complete"
+        if audits
         else "; the target offers no list of what it retains, so that its word was the only confirmation"
     )
     who = f"all {len({ack.rank for ack in acks})} ranks were" if len(acks) > 1 else "the one rank was"
     return step(name, "survived", f"Step {known} was saved, and {who} told that it is safe ({levels}){listed}.", lines)
 
 
-def ended(scenario: Scenario, restart: Restart, own_filters: int) -> StepResult:
+def ended(scenario: Scenario, restart: Restart) -> StepResult:
     """Step 2: the old processes are gone, and the new ones began without anything of theirs but what the scenario names."""
-    from chaosckpt.measure.drill_surroundings import fresh
-
     name = STEPS[1]
     if restart.new is None:
         return step(name, "not tested", _NOTHING_SAVED)
-    lines, doubts = fresh(scenario, restart, own_filters)
+    lines, doubts = fresh(scenario, restart)
     if doubts:
         return step(
             name,
@@ -257,8 +261,13 @@ def elsewhere(scenario: Scenario, found: tuple[Restart, Findings] | None) -> Ste
 def _several(name: StepName, found: Sequence[tuple[str, Restart, Findings]], scenario: Scenario) -> StepResult:
     results = []
     for how, restart, findings in found:
-        first = saved(restart, findings)
-        results += [(how, one) for one in (first, restored(restart, findings), trained(scenario, restart, findings))]
+        taken = (
+            saved(restart, findings),
+            ended(scenario, restart),
+            restored(restart, findings),
+            trained(scenario, restart, findings),
+        )
+        results += [(how, one) for one in taken]
     outcome = worst([one.outcome for _, one in results])
     if outcome != "survived":
         # What came of it is told by the first thing that went wrong; what was not tested follows from that.
@@ -266,7 +275,7 @@ def _several(name: StepName, found: Sequence[tuple[str, Restart, Findings]], sce
         outcome = first.outcome
         sentence = f"{how[0].upper()}{how[1:]}: {first.sentence}"
     else:
-        sentence = " ".join(f"{how[0].upper()}{how[1:]}: {one.sentence}" for how, one in results if one.number != 1)
+        sentence = " ".join(f"{how[0].upper()}{how[1:]}: {one.sentence}" for how, one in results if one.number > 2)
     lines = [f"{how}: {line}" for how, one in results for line in one.evidence]
     checks = [check for _, one in results for check in one.parts]
     return step(name, outcome, sentence, lines, checks=checks)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+
+from chaosckpt.engine.launcher import SET_BY_HARNESS
 from chaosckpt.measure.drill_restart import Restart
 from chaosckpt.model.scenario import Scenario
 
-OWN = frozenset({"OMP_NUM_THREADS", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "TMPDIR", "TORCHINDUCTOR_CACHE_DIR"})
+OWN = SET_BY_HARNESS | {"PYTHONPATH"}
 """What the harness itself sets for a rank."""
 _EXEC = "chaosckpt.engine.rank_main"
 
 
-def fresh(scenario: Scenario, restart: Restart, own_filters: int) -> tuple[list[str], list[str]]:
+def fresh(scenario: Scenario, restart: Restart) -> tuple[list[str], list[str]]:
     """Evidence that the restoring ranks began afresh, in lines; and what speaks against it."""
-    old, new = restart.old, restart.new
+    old, new, own_filters = restart.old, restart.new, restart.own_filters
     assert new is not None
     named = set(scenario.drill.environment)
     doubts: list[str] = []
@@ -27,6 +30,7 @@ def fresh(scenario: Scenario, restart: Restart, own_filters: int) -> tuple[list[
         )
         who = f"rank {one.rank}"
         doubts += [f"{who} was not started by exec"] if _EXEC not in one.argv else []
+        doubts += [f"{who} ran under {one.executable}"] if one.executable != (restart.python or sys.executable) else []
         doubts += [f"{who} was given {', '.join(strange)}"] if strange else []
         doubts += [f"{who} found {one.local_files[0]} on its node's storage"] if one.local_files else []
         doubts += [f"{who} was under {one.filters - own_filters} filters"] if one.filters > own_filters else []
