@@ -54,6 +54,7 @@ def test_bounds_hold_as_often_as_they_say():
             passed += generator.expovariate(1.0)
             failures += 1
         rate = counted(failures, 7.0)
+        assert rate.low_seconds is not None
         within += rate.low_seconds <= 1.0 <= (rate.high_seconds or math.inf)
     assert within >= 450
 

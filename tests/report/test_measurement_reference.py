@@ -11,7 +11,7 @@ import pytest
 from chaosckpt.model import comparison, measurement
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "measurement.md").read_text(encoding="utf-8")
-STRUCTS = {
+STRUCTS: dict[str, type[msgspec.Struct]] = {
     "The eight figures": measurement.MeasurementDocument,
     "Measurement": measurement.Measurement,
     "RankFigures": measurement.RankFigures,
