@@ -10,7 +10,7 @@ import msgspec
 from chaosckpt.errors import UsageError
 from chaosckpt.measure.limits import Bounds, Needs, bounds
 from chaosckpt.measure.overhead import Costs, optimum
-from chaosckpt.model.measurement import Capacity, FailureRate, RankFigures, Restart, Spread, slowest
+from chaosckpt.model.measurement import Capacity, Contention, FailureRate, RankFigures, Restart, Spread, slowest
 
 SHORTEST_SECONDS = 1e-6
 """Where saves cost nothing at all, and no training step is known: an interval has to be more than nothing."""
@@ -76,13 +76,15 @@ def measured_inputs(
     restarts: Iterable[Restart],
     capacity: Capacity,
     failure_rate: FailureRate,
+    contention: Iterable[Contention] = (),
     *,
     tolerated_loss_seconds: float | None = None,
     keep_seconds: float | None = None,
 ) -> IntervalInputs:
     """The inputs that a measurement yields: the slowest rank's medians, and the restart with a cold cache where there is one.
 
-    A save that was slower beside training than alone counts with that time. Without a restart its cost is taken for 0.
+    A save that was slower beside training than alone counts with that time; the longest completion is that beside neighbours, too, who
+    come and go. Without a restart its cost is taken for 0.
     """
     completion = [figure.completion_seconds for figure in figures]
     beside = [figure.completion_while_training_seconds for figure in figures]
@@ -95,7 +97,9 @@ def measured_inputs(
         completion_seconds=max(spread.median for spread in completions),
         restart_seconds=by_cache.get("cold", by_cache.get("warm", 0.0)),
         slowdown_seconds=max(_slowdown(figure) for figure in figures),
-        slowest_completion_seconds=max(spread.high for spread in completions),
+        slowest_completion_seconds=max(
+            *(spread.high for spread in completions), *(entry.completion_seconds.high for entry in contention), 0.0
+        ),
         step_seconds=slowest(figure.step_seconds for figure in figures).median,
         needs=Needs(
             tolerated_loss_seconds=tolerated_loss_seconds,

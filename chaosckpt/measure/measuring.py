@@ -153,7 +153,9 @@ class _Full:
     def _advice(self, by_rank: Sequence[RankFigures], found: Sequence[Restart], capacity: Capacity) -> IntervalAdvice:
         rate = self.options.failure_rate or assumed()
         tolerated = self.options.tolerated_loss_seconds
-        return advise(measured_inputs(by_rank, found, capacity, rate, tolerated_loss_seconds=tolerated))
+        return advise(
+            measured_inputs(by_rank, found, capacity, rate, self.contention, tolerated_loss_seconds=tolerated)
+        )
 
     def _notes(self) -> tuple[str, ...]:
         """What a reader should know of how these figures came about."""

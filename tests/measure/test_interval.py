@@ -15,33 +15,8 @@ from chaosckpt.measure.interval import advise
 from chaosckpt.measure.interval_inputs import IntervalInputs
 from chaosckpt.measure.limits import Needs
 from chaosckpt.measure.overhead import overhead
+from tests.measure.asked import BASE, HOUR, inputs
 from tests.measure.long_job import Job, failure_times
-
-HOUR = 3600.0
-BASE = IntervalInputs(
-    failure_rate=failure_rate.given(24 * HOUR), stall_seconds=5.0, completion_seconds=60.0, restart_seconds=300.0
-)
-times = st.floats(1e-3, 100.0)
-
-
-@st.composite
-def inputs(draw) -> IntervalInputs:
-    stall = draw(times)
-    return IntervalInputs(
-        failure_rate=failure_rate.given(draw(st.floats(100.0, 1e6))),
-        stall_seconds=stall,
-        completion_seconds=stall + draw(st.one_of(st.just(0.0), times)),
-        restart_seconds=draw(times),
-        slowdown_seconds=draw(st.one_of(st.just(0.0), times)),
-        step_seconds=draw(st.one_of(st.none(), st.floats(1e-3, 10.0))),
-        needs=Needs(
-            tolerated_loss_seconds=draw(st.one_of(st.none(), st.floats(1.0, 1e5))),
-            checkpoint_bytes=draw(st.integers(0, 10**12)),
-            retained_generations=draw(st.integers(1, 5)),
-            space_bytes=draw(st.one_of(st.none(), st.integers(0, 10**13))),
-            keep_seconds=draw(st.one_of(st.none(), st.floats(1.0, 1e5))),
-        ),
-    )
 
 
 @settings(max_examples=100, deadline=None, database=None, derandomize=True)
@@ -56,24 +31,6 @@ def test_the_least_point_of_the_curve_is_the_advice(asked):
     assert advice.overhead <= min(allowed) * (1 + 1e-9)
 
 
-@settings(max_examples=100, deadline=None, database=None, derandomize=True)
-@given(inputs())
-def test_limits_are_respected(asked):
-    """Every limit that holds bounds the advised interval; one that doesn't hold is told in a note."""
-    advice = advise(asked)
-    for limit in advice.limits:
-        if not limit.holds:
-            assert limit.sentence in advice.notes
-        elif limit.bound == "at least":
-            assert limit.seconds is not None
-            assert advice.seconds >= limit.seconds
-        elif limit.bound == "at most":
-            assert limit.seconds is not None
-            assert advice.seconds <= limit.seconds
-            assert advice.worst_loss_seconds <= asked.needs.tolerated_loss_seconds * (1 + 1e-9)
-    assert advice.near_seconds[0] <= advice.seconds <= advice.near_seconds[1]
-
-
 @settings(max_examples=60, deadline=None, database=None, derandomize=True)
 @given(inputs(), st.floats(1.0, 100.0))
 def test_rarer_failures_never_shorten_the_interval(asked, factor):
@@ -82,15 +39,6 @@ def test_rarer_failures_never_shorten_the_interval(asked, factor):
     advice, rarer = advise(asked), advise(replace(asked, failure_rate=rate))
     assert rarer.seconds >= advice.seconds * (1 - 1e-9)
     assert rarer.overhead <= advice.overhead * (1 + 1e-9)
-
-
-@settings(max_examples=60, deadline=None, database=None, derandomize=True)
-@given(inputs())
-def test_all_times_in_another_unit(asked):
-    """What weighs is ratios of times: the elasticities to all times, steps included in none, add up to zero."""
-    free = replace(asked, step_seconds=None, needs=Needs(tolerated_loss_seconds=asked.needs.tolerated_loss_seconds))
-    weights = advise(free).elasticities
-    assert sum(entry.value for entry in weights) == pytest.approx(0.0, abs=0.02)
 
 
 @settings(max_examples=60, deadline=None, database=None, derandomize=True)
@@ -114,74 +62,6 @@ def test_without_limits_the_optimum_is_advised():
     assert advice.seconds == pytest.approx(advice.daly_seconds, rel=0.001)
     assert (advice.young_holds, advice.daly_holds) == (True, True)
     assert advice.saving_share + advice.lost_work_share + advice.restart_share == pytest.approx(advice.overhead)
-
-
-def test_the_backlog_limit():
-    """Saves that take longer than the optimal interval set it: as long as the longest completion that was seen."""
-    advice = advise(replace(BASE, completion_seconds=2000.0, slowest_completion_seconds=2500.0))
-    assert advice.optimum_seconds == pytest.approx(1995.0), "there saves just don't wait"
-    assert advice.seconds == 2500.0
-
-
-def test_a_tolerated_loss_shortens_the_interval():
-    """200 tolerated seconds, less a save and a completion, are left for the interval, and weigh most."""
-    advice = advise(replace(BASE, needs=Needs(tolerated_loss_seconds=200.0)))
-    assert advice.seconds == 200.0 - 60.0 - 5.0
-    assert advice.worst_loss_seconds == 200.0
-    assert advice.dominant == "tolerated loss"
-
-
-def test_a_tolerated_loss_that_can_not_be_kept():
-    """A loss shorter than two completions can't be kept: that is said, with what the least would be."""
-    advice = advise(replace(BASE, needs=Needs(tolerated_loss_seconds=100.0)))
-    assert advice.seconds == 60.0
-    (limit,) = (limit for limit in advice.limits if limit.name == "tolerated loss")
-    assert not limit.holds
-    assert "1 min 40 s are tolerated" in limit.sentence
-    assert "2 min 5 s old" in limit.sentence
-
-
-def test_space_for_what_is_retained():
-    """Three retained checkpoints and a fourth being written don't fit the space of three and a half."""
-    needs = Needs(checkpoint_bytes=10**9, retained_generations=3, space_bytes=35 * 10**8)
-    advice = advise(replace(BASE, needs=needs))
-    limit = advice.limits[-1]
-    assert (limit.name, limit.holds) == ("storage", False)
-    assert "3 retained checkpoints and one that is being written take 4 GB; 3.5 GB are free" in advice.notes[-1]
-    assert advise(replace(BASE, needs=replace(needs, space_bytes=4 * 10**9))).limits[-1].holds
-
-
-def test_what_is_never_removed_fills_the_space():
-    """Where no checkpoint was removed the advice says after how many saves and how long the space is full."""
-    needs = Needs(checkpoint_bytes=10**9, retained_generations=3, retires=False, space_bytes=10**10)
-    limit = advise(replace(BASE, needs=needs)).limits[-1]
-    assert limit.holds
-    assert "full after 10 saves" in limit.sentence
-
-
-def test_checkpoints_kept_by_age():
-    """A day of checkpoints in the space of eleven, one of them being written, needs an interval of a tenth of a day."""
-    needs = Needs(checkpoint_bytes=10**9, space_bytes=11 * 10**9, keep_seconds=24 * HOUR)
-    advice = advise(replace(BASE, needs=needs))
-    assert advice.seconds == pytest.approx(2.4 * HOUR - 5.0)
-    hopeless = advise(replace(BASE, needs=replace(needs, space_bytes=10**9)))
-    assert "never fit" in hopeless.notes[-1]
-    assert hopeless.seconds == hopeless.optimum_seconds
-
-
-@pytest.mark.parametrize(
-    ("changes", "name"),
-    [
-        ({}, "stall"),
-        ({"restart_seconds": 6 * HOUR}, "restart"),
-        ({"completion_seconds": 3 * HOUR}, "completion after the stall"),
-        ({"slowdown_seconds": 50.0}, "slower steps during a save"),
-        ({"stall_seconds": 0.0, "completion_seconds": 0.0, "restart_seconds": 0.0}, "mean time between failures"),
-    ],
-)
-def test_the_dominant_input(changes, name):
-    """The input that dominates is the one that was made large."""
-    assert advise(replace(BASE, **changes)).dominant == name
 
 
 def test_counted_failures_bound_the_advice():
