@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from chaosckpt.model.measurement import Backlog, IntervalAdvice, Measurement, ScalePoint, Spread
-from chaosckpt.report.quantities import bytes_text, ratio_text, seconds_text
+from chaosckpt.report.quantities import bytes_text, digits, seconds_text
+from chaosckpt.report.sections import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -150,6 +151,11 @@ def _interval(advice: IntervalAdvice) -> Plot:
         _legend(axes)
 
     sentence = f"The expected overhead falls to {percent:.3g} % at {seconds_text(chosen)} and rises on both sides."
+    if chosen != advice.optimum_seconds:
+        sentence = (
+            f"At {seconds_text(chosen)} the expected overhead is {percent:.3g} %; limits keep the interval away from the optimum at "
+            f"{seconds_text(advice.optimum_seconds)}."
+        )
     return Plot("Expected overhead against the interval", _drawn("interval", draw), sentence)
 
 
@@ -216,7 +222,7 @@ def _outstanding(backlog: Backlog) -> Plot:
         axes.set_xlabel("time since the first save")
         axes.set_ylabel("saves under way")
 
-    sentence = f"With an interval of {seconds_text(backlog.interval_seconds)} at most {backlog.peak_outstanding} saves were under way."
+    sentence = f"With an interval of {seconds_text(backlog.interval_seconds)} at most {plural(backlog.peak_outstanding, 'save')} at a time went on."
     return Plot("Outstanding saves at an interval shorter than a save", _drawn("outstanding", draw), sentence)
 
 
@@ -235,7 +241,7 @@ def _scale(points: Sequence[ScalePoint]) -> Plot:
 
     last = ordered[-1]
     sentence = (
-        f"At {last.ranks} ranks and {bytes_text(last.checkpoint_bytes)} a save is complete after "
+        f"At {plural(last.ranks, 'rank')} and {bytes_text(last.checkpoint_bytes)} a save is complete after "
         f"{seconds_text(last.completion_seconds.median)} on the slowest rank."
     )
     return Plot("Scale: ranks and checkpoint size", _drawn("scale", draw), sentence)
@@ -251,5 +257,7 @@ def _contention(measurement: Measurement) -> Plot:
         _bars(axes, names, [("completion", _BLUE, spreads)])
         axes.set_xlabel("neighbours that write the same way")
 
-    sentence = f"Beside {worst.neighbours} neighbours a save takes {ratio_text(worst.ratio)} of its time alone."
+    sentence = (
+        f"Beside {plural(worst.neighbours, 'neighbour')} a save takes {digits(worst.ratio)} times as long as alone."
+    )
     return Plot("Contention", _drawn("contention", draw), sentence)

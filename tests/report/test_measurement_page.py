@@ -129,6 +129,12 @@ def test_plots_of_what_was_measured(full, bare):
         assert words in full
 
 
+def test_a_limited_interval_is_told():
+    """Where a limit keeps the interval from its optimum, the words beside the curve say so."""
+    advice = replace(FULL.advice, optimum_seconds=FULL.advice.seconds / 2)
+    assert "limits keep the interval away from the optimum at 3 min" in measurement_page(replace(BARE, advice=advice))
+
+
 def test_light_and_dark(full):
     """Letters and axes have the page's colour, which follows the reader's scheme."""
     assert "prefers-color-scheme: dark" in full
