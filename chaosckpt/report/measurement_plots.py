@@ -222,7 +222,8 @@ def _outstanding(backlog: Backlog) -> Plot:
         axes.set_xlabel("time since the first save")
         axes.set_ylabel("saves under way")
 
-    sentence = f"With an interval of {seconds_text(backlog.interval_seconds)} at most {plural(backlog.peak_outstanding, 'save')} at a time went on."
+    most = plural(backlog.peak_outstanding, "save")
+    sentence = f"With an interval of {seconds_text(backlog.interval_seconds)} at most {most} went on at a time."
     return Plot("Outstanding saves at an interval shorter than a save", _drawn("outstanding", draw), sentence)
 
 
