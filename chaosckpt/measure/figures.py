@@ -13,6 +13,7 @@ from chaosckpt.model.measurement import (
     RankFigures,
     RankRestart,
     Restart,
+    SaveSpan,
     ScalePoint,
     Spread,
     StorageLatency,
@@ -45,6 +46,21 @@ def rank_figures(metered: Metered, recoveries: Sequence[MeteredRecovery] = ()) -
         peak_rss_bytes=max(save.peak_resident_bytes for save in saves),
         bytes_per_second=_spread(save.io.write_chars / (save.completion_seconds or NO_TIME) for save in saves),
         seconds_per_operation=_spread(save.completion_seconds / max(1, save.io.write_operations) for save in saves),
+    )
+
+
+def spans(ranks: Sequence[Metered]) -> tuple[SaveSpan, ...]:
+    """When each save beside training began and was seen complete, by the clock that the ranks of a machine share."""
+    found = [(overlap.began_seconds, metered.rank, overlap) for metered in ranks for overlap in metered.overlaps]
+    origin = min((began for began, _, _ in found), default=0.0)
+    return tuple(
+        SaveSpan(
+            rank=rank,
+            started_seconds=began - origin,
+            returned_seconds=began - origin + overlap.stall_seconds,
+            observed_seconds=began - origin + overlap.completion_seconds,
+        )
+        for began, rank, overlap in sorted(found, key=lambda entry: entry[:2])
     )
 
 
@@ -134,7 +150,7 @@ def capacity(ranks: Sequence[Metered], peaks: Peaks, free_bytes: int | None) -> 
     per_save = [
         sum(getattr(save.io, written) for save in together) for together in zip(*(m.saves for m in ranks), strict=True)
     ]
-    retained = next((metered.retained for metered in ranks if metered.retained is not None), None)
+    retained = generations(ranks)
     saved = (
         len(all_saves[0])
         + sum(len(m.overlaps) for m in ranks[:1])
@@ -145,8 +161,8 @@ def capacity(ranks: Sequence[Metered], peaks: Peaks, free_bytes: int | None) -> 
         written_bytes=round(statistics.median(per_save)),
         apparent_bytes=_one_checkpoint(ranks, "apparent_bytes"),
         allocated_bytes=_one_checkpoint(ranks, "allocated_bytes"),
-        retained_generations=1 if retained is None else retained,
-        retires=retained is not None and retained < saved,
+        retained_generations=retained,
+        retires=retained < saved,
         peak_temporary_bytes=peaks.temporary_bytes,
         peak_rss_bytes=max(save.peak_resident_bytes for saves in all_saves for save in saves),
         staging_bytes=max(save.peak_resident_bytes - save.resident_before_bytes for m in ranks for save in m.saves),
@@ -154,6 +170,20 @@ def capacity(ranks: Sequence[Metered], peaks: Peaks, free_bytes: int | None) -> 
         leaked_bytes=max(memory_growth(metered) for metered in ranks),
         free_bytes=free_bytes,
     )
+
+
+def listed(ranks: Sequence[Metered]) -> int | None:
+    """How many checkpoints the target listed once it was closed; None where it offers no list."""
+    return next((metered.retained for metered in ranks if metered.retained is not None), None)
+
+
+def generations(ranks: Sequence[Metered]) -> int:
+    """Checkpoints that lay there at the end: as the target lists them, else as many as what lay there is the size of."""
+    found = listed(ranks)
+    if found is not None:
+        return found
+    lay = sum(tier.apparent_bytes for metered in ranks for tier in metered.final)
+    return max(1, round(lay / max(1, _one_checkpoint(ranks, "apparent_bytes"))))
 
 
 def counts_written_bytes(ranks: Sequence[Metered]) -> bool:

@@ -132,6 +132,7 @@ class _Full:
             asynchronous=any(save.asynchronous for metered in self.ranks for save in metered.saves),
             figures=by_rank,
             restarts=found,
+            spans=figures.spans(self.ranks),
             backlog=figures.backlog(self.ranks),
             capacity=capacity,
             contention=self.contention,

@@ -89,8 +89,8 @@ def contention(
 def _beside(
     job: Job, others: Sequence[Job], point: Point, order: MeasureOrder, alone: Spread, their_own: Sequence[float]
 ) -> Contention:
-    for other in others:
-        other.begin(point.workload)
+    for each in (job, *others):
+        each.begin(point.workload)
     saving = [Neighbour(other, point) for other in others]
     with ExitStack() as stack:
         for neighbour in saving:

@@ -15,6 +15,10 @@ BESIDE = "what a save takes beside training was looked at after each step, so th
 UNTOLD = "the target's saves don't tell whether they are finished: beside training each was awaited after as long as one takes alone"
 SYNCHRONOUS = "each save is finished when `save` returns, so that none can pile up and there is no backlog to measure"
 
+UNLISTED = (
+    "the target offers no list of its checkpoints: their number is what lay on storage at the end over the size of the first one, and "
+    "whether saves leave something behind can't be told"
+)
 UNCOUNTED = "the kernel counts no bytes as written to this storage, as with tmpfs: those written are what write calls were asked for"
 
 
@@ -55,9 +59,11 @@ def _asynchronous(ranks: Sequence[Metered]) -> list[str]:
 
 
 def _growth(ranks: Sequence[Metered]) -> str:
+    if figures.listed(ranks) is None:
+        return UNLISTED
     growth = figures.storage_growth(ranks)
     if growth is None:
-        return "whether saves leave something behind can't be told: the number of checkpoints that the target lists never settled"
+        return "whether saves leave something behind can't be told: none has replaced another one"
     return f"storage grew by {bytes_text(growth)} with each save that retired another one" if growth > 0 else ""
 
 

@@ -104,6 +104,15 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
+class SaveSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """One asynchronous save of one rank beside training, by the seconds since the job's first: begun, returned, seen complete."""
+
+    rank: int
+    started_seconds: float
+    returned_seconds: float
+    observed_seconds: float
+
+
 class OutstandingAt(msgspec.Struct, frozen=True, kw_only=True):
     """From `seconds` after the first save on, so many saves were under way."""
 
@@ -288,6 +297,8 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """Saves go on after `save` has returned."""
     figures: tuple[RankFigures, ...]
     restarts: tuple[Restart, ...]
+    spans: tuple[SaveSpan, ...] = ()
+    """Of asynchronous saves: when each was started, and when its completion was observed."""
     backlog: Backlog | None = None
     capacity: Capacity
     contention: tuple[Contention, ...] = ()

@@ -64,6 +64,7 @@ class MeteredSave(msgspec.Struct, frozen=True, kw_only=True):
 class Overlap(msgspec.Struct, frozen=True, kw_only=True):
     """One save while training went on. `completion_seconds` is seen after a step: exact to one step only."""
 
+    began_seconds: float
     stall_seconds: float
     completion_seconds: float
     step_seconds: tuple[float, ...]

@@ -153,7 +153,11 @@ class Meter:
                 completed = self._clock()
             pending = ack.then
         return Overlap(
-            stall_seconds=stall, completion_seconds=completed - began, step_seconds=tuple(seconds), tells=every_tells
+            began_seconds=began,
+            stall_seconds=stall,
+            completion_seconds=completed - began,
+            step_seconds=tuple(seconds),
+            tells=every_tells,
         )
 
     def backlog(self, completion_seconds: float, bound: int, saves: int) -> MeteredBacklog:

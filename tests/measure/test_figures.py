@@ -87,6 +87,28 @@ def test_a_target_that_retires_nothing(tmp_path: Path):
     assert figures.capacity([rank], NO_PEAKS, None).retires is False
 
 
+def test_a_target_without_a_list(tmp_path: Path):
+    """Its generations are told from what lay there at the end, and a leak can't be told from them."""
+    rank = metered(tmp_path, Costs(keep=3), asynchronous=False)
+    unlisted = [msgspec.structs.replace(save, retained=None) for save in rank.saves]
+    size = TierSize(tier="shared", files=3, apparent_bytes=3000, allocated_bytes=12288)
+    rank = msgspec.structs.replace(rank, saves=tuple(unlisted), retained=None, final=(size,))
+    found = figures.capacity([rank], NO_PEAKS, None)
+    assert (found.retained_generations, found.retires) == (3, True)
+    assert figures.storage_growth([rank]) is None
+
+
+def test_spans_count_from_the_first_save(tmp_path: Path):
+    """Start, return and observed completion of each save beside training, by one clock for all ranks."""
+    rank = metered(tmp_path, Costs(stall_seconds=0.5, completion_seconds=2.25))
+    later = msgspec.structs.replace(rank.overlaps[0], began_seconds=rank.overlaps[0].began_seconds + 10.0)
+    other = msgspec.structs.replace(rank, rank=1, overlaps=(later,))
+    found = figures.spans([other, rank])
+    times = [(span.rank, span.started_seconds, span.returned_seconds, span.observed_seconds) for span in found]
+    assert times == [(0, 0.0, 0.5, 2.5), (1, 10.0, 10.5, 12.5)]
+    assert figures.spans([msgspec.structs.replace(rank, overlaps=())]) == ()
+
+
 def test_what_is_written_where_storage_counts_nothing(tmp_path: Path):
     """tmpfs and object stores count no bytes as written; then what was asked of write calls is told."""
     rank = metered(tmp_path, Costs(copies=2))
