@@ -165,11 +165,16 @@ def capacity(ranks: Sequence[Metered], peaks: Peaks, free_bytes: int | None) -> 
         retires=retained < saved,
         peak_temporary_bytes=peaks.temporary_bytes,
         peak_rss_bytes=max(save.peak_resident_bytes for saves in all_saves for save in saves),
-        staging_bytes=max(save.peak_resident_bytes - save.resident_before_bytes for m in ranks for save in m.saves),
+        staging_bytes=max(_staging(saves) for saves in all_saves),
         peak_shm_bytes=peaks.shared_memory_bytes,
         leaked_bytes=max(memory_growth(metered) for metered in ranks),
         free_bytes=free_bytes,
     )
+
+
+def _staging(saves: Sequence[MeteredSave]) -> int:
+    """By how much memory rose over what training took before the first save; later ones may find theirs still at hand."""
+    return max(0, max(save.peak_resident_bytes for save in saves) - saves[0].resident_before_bytes)
 
 
 def listed(ranks: Sequence[Metered]) -> int | None:
@@ -187,8 +192,12 @@ def generations(ranks: Sequence[Metered]) -> int:
 
 
 def counts_written_bytes(ranks: Sequence[Metered]) -> bool:
-    """Whether the kernel counts what saves hand to storage; it doesn't for tmpfs, nor for what goes over a socket."""
-    return any(save.io.write_bytes for metered in ranks for save in metered.saves)
+    """Whether the kernel counts all that saves hand to storage; it doesn't for tmpfs, nor for what goes over a socket.
+
+    It is told from the first save, which can't have written less than what then lay there.
+    """
+    first = sum((metered.warm_up or metered.saves)[0].io.write_bytes for metered in ranks)
+    return 0 < first >= _one_checkpoint(ranks, "apparent_bytes")
 
 
 def memory_growth(metered: Metered) -> int:

@@ -136,7 +136,8 @@ def open_job(scenario: Scenario, *, modules: Sequence[str] = (), restarts: bool 
         directory = storage.make_below(scenario.storage.shared)
         stack.callback(storage.remove, directory)
         local = directory
-        if scenario.storage.local is not None:
+        if (scenario.storage.shared, scenario.storage.local) != (None, None):
+            # By default both lie in the temporary directory; else shared storage must not stand in for a node's own disk.
             local = storage.make_below(scenario.storage.local)
             stack.callback(storage.remove, local)
         warm = _node(scenario, directory, "logs", tuple(modules), stack)
@@ -144,7 +145,7 @@ def open_job(scenario: Scenario, *, modules: Sequence[str] = (), restarts: bool 
         cold = None
         if restarts:
             fresh = msgspec.structs.replace(scenario, run=msgspec.structs.replace(scenario.run, launch="exec"))
-            cold = Arena([_node(fresh, directory, "fresh", warm.modules, stack)] * count, directory, local)
+            cold = Arena([_node(fresh, local, "fresh", warm.modules, stack)] * count, directory, local)
         yield Job(scenario, Arena([warm] * count, directory, local), cold)
 
 

@@ -56,8 +56,8 @@ def measure(options: MeasureOptions, say: Say = lambda text: None) -> Measuremen
 
 def _saves(job: Job, point: Point, options: MeasureOptions, say: Say) -> tuple[Metered, ...]:
     """The saves of a job that begins anew."""
-    words = f"{options.repeats} saves after {options.warm_up}" if options.warm_up else f"{options.repeats} saves"
-    say(f"{words}, {point.in_words}")
+    saves = "1 save" if options.repeats == 1 else f"{options.repeats} saves"
+    say(f"{saves}{f' after {options.warm_up}' if options.warm_up else ''}, {point.in_words}")
     job.begin(point.workload)
     order = MeasureOrder(
         kind="saves",

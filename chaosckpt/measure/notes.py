@@ -19,7 +19,7 @@ UNLISTED = (
     "the target offers no list of its checkpoints: their number is what lay on storage at the end over the size of the first one, and "
     "whether saves leave something behind can't be told"
 )
-UNCOUNTED = "the kernel counts no bytes as written to this storage, as with tmpfs: those written are what write calls were asked for"
+UNCOUNTED = "the kernel does not count all that is written to this storage, as with tmpfs: bytes written are those asked of write calls"
 
 
 def of(ranks: Sequence[Metered], peaks: Peaks, contention: Sequence[Contention]) -> tuple[str, ...]:

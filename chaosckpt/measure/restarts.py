@@ -32,7 +32,7 @@ class Restarts(msgspec.Struct, frozen=True):
 def restarted(
     job: Job, topology: Topology, repeats: int, say: Callable[[str], None], *, cold: bool
 ) -> tuple[tuple[Metered, ...], ...]:
-    """So many restarts, one after another. Before each the checkpoint's files are read, or put out of the page cache."""
+    """So many restarts, one after another. Before each one the checkpoint's files are read, or put out of the page cache."""
     lives = []
     cache = "cold" if cold else "warm"
     for number in range(repeats):

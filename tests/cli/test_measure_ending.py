@@ -20,7 +20,7 @@ ranks = [[1, 1]]
 PLACES = [
     # While nodes warm up, while ranks save, while one restarts cold, while another job saves beside.
     ("torch-save-atomic", "starting the nodes", signal.SIGINT),
-    ("dcp-async", "saves after", signal.SIGTERM),
+    ("dcp-async", "save after", signal.SIGTERM),
     ("torch-save-atomic", "with a warm page cache", signal.SIGINT),
     ("torch-save-atomic", "saves beside 1 neighbour", signal.SIGINT),
 ]

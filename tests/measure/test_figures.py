@@ -68,7 +68,8 @@ def test_capacity_is_exact(tmp_path: Path):
     assert found.apparent_bytes == 1000
     assert found.logical_bytes == 950
     assert (found.retained_generations, found.retires) == (2, True)
-    assert found.staging_bytes == 425
+    # Over what training took before the first of five saves.
+    assert found.staging_bytes == 400 + 5 * 25
     assert found.leaked_bytes == 4 * 25
 
 
@@ -114,14 +115,21 @@ def test_what_is_written_where_storage_counts_nothing(tmp_path: Path):
     rank = metered(tmp_path, Costs(copies=2))
 
     def written(counted: int) -> int:
-        saves = [
-            msgspec.structs.replace(save, io=msgspec.structs.replace(save.io, write_bytes=counted))
-            for save in rank.saves
-        ]
-        return figures.capacity([msgspec.structs.replace(rank, saves=tuple(saves))], NO_PEAKS, None).written_bytes
+        """With so many bytes counted by the kernel for each save."""
+        warm_up, saves = (
+            tuple(
+                msgspec.structs.replace(save, io=msgspec.structs.replace(save.io, write_bytes=counted))
+                for save in found
+            )
+            for found in (rank.warm_up, rank.saves)
+        )
+        changed = msgspec.structs.replace(rank, warm_up=warm_up, saves=saves)
+        return figures.capacity([changed], NO_PEAKS, None).written_bytes
 
     assert written(8192) == 8192
     assert written(0) == 2000
+    # One tier of two counts: less than the files that lie there.
+    assert written(999) == 2000
 
 
 def test_a_backlog_of_two_ranks(tmp_path: Path):

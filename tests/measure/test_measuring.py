@@ -39,7 +39,7 @@ def told() -> list[str]:
 def atomic(storage: Path, told: list[str]) -> Measurement:
     """Two sizes, a neighbour, two repeats."""
     scenario = scenario_of("torch-save-atomic", ((1, 1), (1,)))
-    scenario = msgspec.structs.replace(scenario, storage=StorageSettings(shared=str(storage)))
+    scenario = msgspec.structs.replace(scenario, storage=StorageSettings(shared=str(storage), local=str(storage)))
     options = MeasureOptions(
         scenario=scenario,
         sizes=(10_000, 50_000),
@@ -54,7 +54,7 @@ def atomic(storage: Path, told: list[str]) -> Measurement:
 def background(storage: Path) -> Measurement:
     """An asynchronous target, sharded, alone."""
     scenario = scenario_of("dcp-async", workload={"strategy": "fsdp2"})
-    scenario = msgspec.structs.replace(scenario, storage=StorageSettings(shared=str(storage)))
+    scenario = msgspec.structs.replace(scenario, storage=StorageSettings(shared=str(storage), local=str(storage)))
     return measuring.measure(MeasureOptions(scenario=scenario, repeats=1, warm_up=0, neighbours=0))
 
 
