@@ -153,9 +153,7 @@ class AttemptRun(Acts):
             return  # a node that was lost on purpose
         match message:
             case Rendezvous():
-                for other in self._nodes:
-                    if other is not node:
-                        other.call("rendezvous", message)
+                self._tell_others(node, message)
             case Mark() | ScriptModules():
                 pass
             case Stepping():
@@ -174,6 +172,11 @@ class AttemptRun(Acts):
                 raise HarnessError(message.what)
             case _:
                 self._record(message)
+
+    def _tell_others(self, node: Node, message: Rendezvous) -> None:
+        for other in self._nodes:
+            if other is not node:
+                other.call("rendezvous", message)
 
     def noted(self, message: Retained | Referred | Measured) -> None:
         """What a life of another kind than training reports; see audit.py, reference.py and chaosckpt/measure/job.py."""
