@@ -152,11 +152,15 @@ class _Full:
         return [metered.recovery for metered in found if metered.recovery is not None]
 
     def _advice(self, by_rank: Sequence[RankFigures], found: Sequence[Restart], capacity: Capacity) -> IntervalAdvice:
-        rate = self.options.failure_rate or assumed()
-        tolerated = self.options.tolerated_loss_seconds
-        return advise(
-            measured_inputs(by_rank, found, capacity, rate, self.contention, tolerated_loss_seconds=tolerated)
+        inputs = measured_inputs(
+            by_rank,
+            found,
+            capacity,
+            self.options.failure_rate or assumed(),
+            self.contention,
+            tolerated_loss_seconds=self.options.tolerated_loss_seconds,
         )
+        return advise(inputs)
 
     def _notes(self) -> tuple[str, ...]:
         """What a reader should know of how these figures came about."""

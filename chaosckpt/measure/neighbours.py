@@ -48,6 +48,10 @@ class Neighbour:
         if ended_by_itself:
             raise UsageError(self._ended)
 
+    def join(self) -> None:
+        """Wait until the job has ended by itself."""
+        self._thread.join()
+
     def _told(self, metered: Metered) -> None:
         self.saves[metered.rank] += metered.saves
         self._news.put("")
@@ -58,7 +62,8 @@ class Neighbour:
             self._ended = failure("a neighbour's job", outcome, self._run.events)
         except ChaosckptError as error:
             self._ended = f"a neighbour's job: {error}"
-        self._news.put(self._ended)
+        finally:
+            self._news.put(self._ended or "a neighbour's job ended by a fault of the harness, which is told above")
 
 
 @contextmanager

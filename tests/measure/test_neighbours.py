@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from chaosckpt.measure.neighbours import compared, completions
+from pathlib import Path
+
+import pytest
+
+from chaosckpt.errors import UsageError
+from chaosckpt.measure.job import open_job
+from chaosckpt.measure.neighbours import Neighbour, compared, completions
+from chaosckpt.measure.sweep import Point
 from chaosckpt.model.measurement import Spread
 from chaosckpt.model.metered import Counters, Metered, MeteredSave
+from chaosckpt.model.settings import WorkloadSettings
+from chaosckpt.model.topology import Topology
+from tests.engine.case import scenario_of
 
 
 def save(began: float, completion: float) -> MeteredSave:
@@ -56,3 +66,27 @@ def test_several_neighbours_have_one_median():
 def test_a_save_is_as_slow_as_its_slowest_rank():
     """Save by save."""
     assert completions([[save(0, 1.0), save(0, 4.0)], [save(0, 2.0), save(0, 3.0)]]) == Spread((2.0, 4.0))
+
+
+def test_a_neighbour_that_fails_is_told():
+    """A job that can save once and never again ends by itself: that is a sentence, not a figure."""
+    target = f"{Path(__file__).with_name('saves_once.py')}:SavesOnce"
+    with open_job(scenario_of(target, ((1,),)), restarts=False) as job:
+        job.begin(WorkloadSettings())
+        neighbour = Neighbour(job, Point(Topology((1,)), WorkloadSettings()))
+        neighbour.begin()
+        assert [save.step for save in neighbour.saves[0]][:1] == [2]
+        neighbour.join()
+        with pytest.raises(UsageError, match=r"a neighbour's job failed in save on rank 0: OSError: .*No space left"):
+            neighbour.end()
+
+
+def test_neighbours_end_when_they_are_told():
+    """Its ranks are killed in the midst of saving, and what they had saved until then is there."""
+    with open_job(scenario_of("torch-save-atomic", ((1,),)), restarts=False) as job:
+        job.begin(WorkloadSettings())
+        neighbour = Neighbour(job, Point(Topology((1,)), WorkloadSettings()))
+        neighbour.begin()
+        neighbour.end()
+        steps = [save.step for save in neighbour.saves[0]]
+        assert steps == list(range(2, 2 + len(steps)))
