@@ -112,8 +112,7 @@ class _Full:
     def take_beside(self, others: Sequence[Job]) -> None:
         """Measure its saves again, beside neighbours."""
         order = MeasureOrder(kind="plain", warm_up=self.options.warm_up, repeats=self.options.repeats, steps=STEPS)
-        alone = neighbours.completions([metered.saves for metered in self.ranks])
-        self.contention = neighbours.contention(self.job, others, self.point, order, alone, self.say)
+        self.contention = neighbours.contention(self.job, others, self.point, order, self.say)
 
     def result(self, scale: Sequence[ScalePoint]) -> Measurement:
         """Everything, with the advice. `scale` are the further points."""

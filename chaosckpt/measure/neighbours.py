@@ -75,19 +75,24 @@ def open_neighbours(job: Job, count: int) -> Iterator[list[Job]]:
 
 
 def contention(
-    job: Job, others: Sequence[Job], point: Point, order: MeasureOrder, alone: Spread, say: Callable[[str], None]
+    job: Job, others: Sequence[Job], point: Point, order: MeasureOrder, say: Callable[[str], None]
 ) -> tuple[Contention, ...]:
-    """The job's saves beside one neighbour, beside two, and so on, compared with what it and they take alone."""
-    their_own = []
-    for number, other in enumerate(others, 1):
-        say(f"saves of neighbour {number} alone")
-        other.begin(point.workload)
-        told = other.run(point.topology, order, "a neighbour's job")
-        their_own.append(completions([metered.saves for metered in told]).median)
+    """The job's saves beside one neighbour, beside two, and so on, compared with what it and they take alone just before.
+
+    A machine that others use, too, changes from minute to minute: what is compared should lie close together.
+    """
+    own = []
+    for number, each in enumerate((job, *others)):
+        say(f"saves of neighbour {number} alone" if number else "saves once more, for comparison")
+        each.begin(point.workload)
+        told = each.run(point.topology, order, "the saves of a job alone")
+        own.append(completions([metered.saves for metered in told]))
+    alone, *their_own = own
     found = []
     for count in range(1, len(others) + 1):
         say(f"saves beside {count} neighbour{'s' if count > 1 else ''}")
-        found.append(_beside(job, others[:count], point, order, alone, their_own[:count]))
+        medians = [spread.median for spread in their_own[:count]]
+        found.append(_beside(job, others[:count], point, order, alone, medians))
     return tuple(found)
 
 
@@ -126,6 +131,7 @@ def compared(
     return Contention(
         neighbours=len(neighbours),
         completion_seconds=completion,
+        alone_seconds=alone,
         ratio=completion.median / (alone.median or NO_TIME),
         neighbour_ratio=statistics.median(ratios) if ratios else None,
     )

@@ -84,7 +84,7 @@ class RankRestart(msgspec.Struct, frozen=True, kw_only=True):
 
     rank: int
     process_start_seconds: Spread
-    """From the node's call to the first line of the rank's life: exec, interpreter, imports, process group."""
+    """From the node's call until the target is asked to recover: exec, interpreter, imports, process group, the job at step 0."""
     discover_seconds: Spread
     load_seconds: Spread
     first_step_seconds: Spread
@@ -166,6 +166,8 @@ class Contention(msgspec.Struct, frozen=True, kw_only=True):
 
     neighbours: int
     completion_seconds: Spread
+    alone_seconds: Spread | None = None
+    """The same saves without any neighbour, taken just before."""
     ratio: float
     neighbour_ratio: float | None = None
     """How much slower the neighbours' own saves were than the measured job's alone."""

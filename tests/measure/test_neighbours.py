@@ -45,6 +45,7 @@ def test_ratios_of_medians():
     found = compared(told, [neighbour], alone=Spread((2.0, 2.0, 9.0)), their_own=[2.5])
     assert found.neighbours == 1
     assert found.completion_seconds == Spread((3.0, 3.0))
+    assert found.alone_seconds == Spread((2.0, 2.0, 9.0))
     assert found.ratio == 1.5
     assert found.neighbour_ratio == 2.0
 
