@@ -12,7 +12,7 @@ from chaosckpt.errors import UsageError
 from chaosckpt.measure.drill_allocation import code_path
 
 PATIENCE_SECONDS = 120
-_TRY = "import torch.distributed, chaosckpt.engine.rank, chaosckpt.engine.warm"
+_TRY = "import torch.distributed, chaosckpt.engine.rank, chaosckpt.engine.warm; print('ready')"
 
 
 def require_interpreter(python: str) -> None:
@@ -55,4 +55,8 @@ def require_interpreter(python: str) -> None:
         raise UsageError(
             f"drill.restore_python = {python!r} can't run a rank: {lines[-1] if lines else f'it ended with {done.returncode}'}; "
             "install there what chaosckpt and your target need"
+        )
+    if done.stdout.strip() != "ready":
+        raise UsageError(
+            f"drill.restore_python = {python!r} did not import what a rank needs, though it ended well; name a Python interpreter"
         )

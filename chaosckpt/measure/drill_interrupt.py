@@ -17,7 +17,7 @@ from chaosckpt.faults.cut import Cut
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Point, unsteady
 from chaosckpt.model.fault import Trigger
-from chaosckpt.model.operation import MARK, WRITING
+from chaosckpt.model.operation import MARK, WRITING, When
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import AttemptPlan, Schedule
 
@@ -72,25 +72,27 @@ class _Timed(AttemptRun):
 
 
 def cuts(points: Sequence[Point], count: int) -> tuple[Cut, ...]:
-    """Whole-job kills at about `count` of these points: before the first, after the last, in the middle of the largest write, and
-    spread evenly in between. Fewer where there are fewer points."""
-    if not points or count < 1:
+    """Whole-job kills at about `count` of these points, in their order; fewer where there are fewer points.
+
+    Before the first, after and before the last (which commits, or nearly), in the middle of the largest write, and then spread evenly.
+    """
+    if not points:
         return ()
+    last = len(points) - 1
     largest = max(range(len(points)), key=lambda i: (points[i].address.op == "write", points[i].length or 0, -i))
-    triggers = [Trigger(points[0].address, "before")]
-    if count > 1:
-        triggers.append(Trigger(points[-1].address, "before" if points[-1].address.op == MARK else "after"))
     length = points[largest].length or 0
-    if count > 2 and points[largest].address.op == "write" and length > 1:
-        triggers.append(Trigger(points[largest].address, "torn", length // 2))
-    left = max(0, count - len(triggers))
-    between = [number * (len(points) - 1) // (left + 1) for number in range(1, left + 1)]
-    triggers += [Trigger(points[index].address, "before") for index in between]
-    place = {point.address: index for index, point in enumerate(points)}
-    ordered = sorted(
-        dict.fromkeys(triggers), key=lambda t: (place[t.address], ("before", "torn", "after").index(t.when))
-    )
-    return tuple(Cut((trigger,)) for trigger in ordered)
+    wanted: list[tuple[int, When, int]] = [(0, "before", 0)]
+    if points[last].address.op != MARK:  # a report has no after: what comes next is the next report
+        wanted.append((last, "after", 0))
+    wanted.append((last, "before", 0))
+    if points[largest].address.op == "write" and length > 1:
+        wanted.append((largest, "torn", length // 2))
+    wanted = list(dict.fromkeys(wanted))[:count]
+    left = count - len(wanted)
+    wanted += [(number * last // (left + 1), "before", 0) for number in range(1, left + 1)]
+    order: tuple[When, ...] = ("before", "torn", "after")
+    chosen = sorted(dict.fromkeys(wanted), key=lambda one: (one[0], order.index(one[1])))
+    return tuple(Cut((Trigger(points[index].address, when, torn),)) for index, when, torn in chosen)
 
 
 def interrupt(
