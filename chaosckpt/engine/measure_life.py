@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import sys
 import time
 from types import ModuleType
@@ -105,10 +106,15 @@ class MeasureLife(Life):
         self, meter: Meter, saves: tuple[MeteredSave, ...], order: MeasureOrder
     ) -> tuple[tuple[Overlap, ...], MeteredBacklog]:
         """Each save with training beside it; then saves that begin before the earlier ones are finished."""
-        completion = sorted(save.completion_seconds for save in saves)[len(saves) // 2]
-        overlaps = tuple(meter.overlap(completion) for _ in range(order.repeats))
+        alone = statistics.median(save.completion_seconds for save in saves)
+        overlaps = tuple(meter.overlap(alone) for _ in range(order.repeats))
         bound = self.order.settings.workload.outstanding
-        return overlaps, meter.backlog(completion, bound, saves=2 * bound + 4)
+        steps = [seconds for overlap in overlaps for seconds in overlap.step_seconds]
+        beside = statistics.median(overlap.completion_seconds for overlap in overlaps)
+        backlog = meter.backlog(
+            beside, bound, saves=2 * bound + 4, step_seconds=statistics.median(steps) if steps else 0.0
+        )
+        return overlaps, backlog
 
     def save_on(self, meter: Meter, order: MeasureOrder) -> None:
         """Save until the node ends this life; each save is told at once."""

@@ -72,15 +72,15 @@ def backlog(ranks: Sequence[Metered]) -> Backlog | None:
     worst = max(piled, key=lambda metered: sum(metered.backlog.waited_seconds) if metered.backlog else 0.0)
     found = worst.backlog
     assert found is not None
-    completion = slowest(_spread(save.completion_seconds for save in metered.saves) for metered in piled)
+    completion = slowest(
+        _spread(overlap.completion_seconds for overlap in metered.overlaps or metered.saves) for metered in piled
+    )
     interval = statistics.median(found.interval_seconds)
     half = found.before[len(found.before) // 2]
-    steps = "one step" if found.steps == 1 else f"{found.steps} steps"
-    note = f"saves began {steps} apart, beside which each took longer than alone"
+    note = f"saves began {_steps(found.steps)} apart"
     if interval >= completion.median:
-        note = (
-            f"saves began {steps} apart, which is longer than a save takes: no shorter interval can be had by training"
-        )
+        longer = "a step takes longer than a save" if found.steps == 1 else "saves were done sooner than those before"
+        note += f", which was no shorter than a save: {longer}"
     return Backlog(
         interval_seconds=interval,
         completion_seconds=completion,
@@ -92,6 +92,10 @@ def backlog(ranks: Sequence[Metered]) -> Backlog | None:
         grows=found.before[-1] > half > found.before[0],
         note=note,
     )
+
+
+def _steps(count: int) -> str:
+    return "one step" if count == 1 else f"{count} steps"
 
 
 def restart(cache: str, lives: Sequence[Sequence[Metered]], note: str) -> Restart:

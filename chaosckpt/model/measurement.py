@@ -125,6 +125,7 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
 
     interval_seconds: float
     completion_seconds: Spread
+    """Of saves beside training."""
     peak_outstanding: int
     waited_seconds: Spread
     timeline: tuple[OutstandingAt, ...]
@@ -152,7 +153,7 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
     peak_rss_bytes: int = 0
     """The largest resident memory of any rank during saves."""
     staging_bytes: int = 0
-    """By how much resident memory rose over what training alone took, on the rank where it rose most."""
+    """By how much resident memory rose over what training alone took, on the rank where it rose most, its saver processes included."""
     peak_shm_bytes: int = 0
     """The largest rise of /dev/shm during saves."""
     leaked_bytes: int = 0

@@ -160,9 +160,13 @@ class Meter:
             tells=every_tells,
         )
 
-    def backlog(self, completion_seconds: float, bound: int, saves: int) -> MeteredBacklog:
-        """Save at an interval of half of what a save takes, with at most `bound` under way, as the training script does it."""
-        steps = max(1, math.floor(self._agree(completion_seconds) / 2 / self._step_alone()))
+    def backlog(self, completion_seconds: float, bound: int, saves: int, step_seconds: float = 0.0) -> MeteredBacklog:
+        """Save at an interval of half of what a save takes, with at most `bound` under way, as the training script does it.
+
+        `step_seconds` is how long a step takes beside a save, where that is longer than alone. An interval has one step at least.
+        """
+        step = max(self._agree(step_seconds), self._step_alone())
+        steps = max(1, math.floor(self._agree(completion_seconds) / 2 / step))
         return Pile(self, steps, bound).run(saves)
 
     def _steps_in(self, seconds: float) -> int:

@@ -141,8 +141,9 @@ def test_a_backlog_of_two_ranks(tmp_path: Path):
     found = figures.backlog([fast, slow])
     assert found is not None
     assert found.interval_seconds == 2.0
-    assert found.completion_seconds == Spread((4.0,) * 4)
+    assert found.completion_seconds == Spread((4.0,))
     assert found.waited_seconds == Spread((0.0, 2.0, 2.0, 2.0))
+    assert found.note == "saves began 4 steps apart"
     assert (found.peak_outstanding, found.grows) == (1, False)
     assert figures.backlog([msgspec.structs.replace(fast, backlog=None)]) is None
 
@@ -174,6 +175,10 @@ def test_a_backlog_that_grows():
     assert found is not None
     assert found.grows
     assert found.peak_outstanding == 5
+    quick = msgspec.structs.replace(save, completion_seconds=0.5)
+    found = figures.backlog([Metered(rank=0, saves=(quick,), backlog=pile)])
+    assert found is not None
+    assert found.note == "saves began one step apart, which was no shorter than a save: a step takes longer than a save"
 
 
 def restarted(rank: int, *totals: float) -> list[Metered]:

@@ -121,6 +121,14 @@ def test_a_backlog_is_waited_for(clock, tmp_path: Path):
     assert max(at.saves for at in backlog.timeline) == 1
 
 
+def test_an_interval_takes_slower_steps_into_account(clock, tmp_path: Path):
+    """Where a step beside a save takes twice as long, an interval of half a save has half as many steps; one at least."""
+    meter = meter_of(Known(clock, tmp_path, Costs(completion_seconds=4.0)), step_seconds=0.5)
+    meter.train(1)
+    assert meter.backlog(4.0, bound=1, saves=2, step_seconds=1.0).steps == 2
+    assert meter.backlog(0.1, bound=1, saves=2).steps == 1
+
+
 def test_a_backlog_that_may_grow(clock, tmp_path: Path):
     """With room for eight the saves pile up: two more after each two intervals, and nothing waits."""
     meter = meter_of(Known(clock, tmp_path, Costs(completion_seconds=8.0)), step_seconds=0.5)
