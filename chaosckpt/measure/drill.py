@@ -22,17 +22,27 @@ from chaosckpt.measure.drill_interpreter import require_interpreter
 from chaosckpt.measure.drill_interrupt import Rehearsal, cuts, interrupt, rehearse
 from chaosckpt.measure.drill_restart import Restarting
 from chaosckpt.model.certificate import Certificate
+from chaosckpt.model.journal import Journal
 from chaosckpt.model.measurement import FileSystem
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.topology import Topology
 from chaosckpt.oracle.invariant import Invariant
 
 Say = Callable[[str], None]
+Keep = Callable[[Journal], None]
 
 
-def drill(scenario: Scenario, invariants: Sequence[Invariant], *, say: Say = lambda text: None) -> Certificate:
-    """Carry out every step that the scenario asks for. Everything that it starts has ended, and all storage of its own is gone, when it
-    returns or raises. Raises UsageError for what can't be drilled, HarnessError for trouble of the harness.
+def drill(
+    scenario: Scenario,
+    invariants: Sequence[Invariant],
+    *,
+    say: Say = lambda text: None,
+    keep: Keep = lambda journal: None,
+) -> Certificate:
+    """Carry out every step that the scenario asks for; `keep` receives each journal, in which a certificate's evidence has its numbers.
+
+    Everything that it starts has ended, and all storage of its own is gone, when it returns or raises. Raises UsageError for what
+    can't be drilled, HarnessError for trouble of the harness.
     """
     known, later = known_steps(scenario)
     scenario = _drilled(scenario)
@@ -44,7 +54,7 @@ def drill(scenario: Scenario, invariants: Sequence[Invariant], *, say: Say = lam
     with _arena(scenario, gate=mode == "seccomp") as golden:
         shared = storage.make_below(scenario.storage.shared)
         try:
-            return _Drill(scenario, invariants, golden, shared, known, later, mode, say).carry_out()
+            return _Drill(scenario, invariants, golden, shared, known, later, mode, say, keep).carry_out()
         finally:
             storage.remove(shared)
 
@@ -103,6 +113,7 @@ class _Drill:
         later: int,
         mode: str,
         say: Say,
+        keep: Keep,
     ) -> None:
         self.scenario = scenario
         self.invariants = invariants
@@ -112,6 +123,7 @@ class _Drill:
         self.later = later
         self.mode = mode
         self.say = say
+        self.keep = keep
         self.references = References(scenario)
 
     def carry_out(self) -> Certificate:
@@ -162,7 +174,12 @@ class _Drill:
             environment={name: os.environ[name] for name in named if name in os.environ},
             say=self.say,
         ).run()
-        return Carried(restart, judge(self.scenario, restart.journal, self.invariants))
+        return Carried(restart, self.judged(restart.journal))
+
+    def judged(self, journal: Journal) -> Findings:
+        """Keep a journal, and judge it."""
+        self.keep(journal)
+        return judge(self.scenario, journal, self.invariants)
 
     def interruptions(self) -> list[Findings]:
         """Kills under the gate; where the later save does nothing on a tier that the gate could see, at stage boundaries."""
@@ -177,4 +194,4 @@ class _Drill:
     def _interrupt(self, arena: Arena, rehearsal: Rehearsal) -> list[Findings]:
         faults = cuts(rehearsal.points, self.scenario.drill.interruptions)
         journals = interrupt(arena, self.scenario, faults, self.references, rehearsal.deadlines, self.say)
-        return [judge(self.scenario, journal, self.invariants) for journal in journals]
+        return [self.judged(journal) for journal in journals]

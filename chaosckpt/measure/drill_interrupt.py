@@ -112,7 +112,7 @@ def interrupt(
                 scenario,
                 Schedule((AttemptPlan((fault,)),)),
                 arena,
-                trial=f"drill of {scenario.name}, interruption {number}",
+                trial=f"drill, interruption {number}",
                 deadlines=deadlines,
                 references=references,
             )

@@ -117,7 +117,7 @@ class Restarting:
     def _started(self) -> j.TrialStarted:
         facts = self._golden.nodes[0].facts
         return j.TrialStarted(
-            trial=f"drill of {self._scenario.name}",
+            trial=f"drill, restart as {self._second}{' under ' + self._python if self._python else ''}",
             schedule=to_builtins(Schedule((AttemptPlan(),))),
             guarantees=guarantees(self._scenario, self._golden),
             scenario=self._scenario.name,

@@ -10,6 +10,7 @@ from chaosckpt.measure.drill_restart import Restart
 from chaosckpt.measure.drill_surroundings import fresh
 from chaosckpt.model import journal as j
 from chaosckpt.model.certificate import STEPS, Interruption, Outcome, PartCheck, StepName, StepResult
+from chaosckpt.model.digest import fingerprint
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.failures import root_error
@@ -122,9 +123,11 @@ def restored(restart: Restart, findings: Findings, name: StepName = STEPS[2]) ->
         return step(name, "not tested", f"Nothing can be said of the restore: {why}.", lines, checks=checks)
     ranks = restart.topology.world_size
     who = f"{ranks} ranks" if ranks > 1 else "the one rank"
+    own = any(not check.expected for check in checks)
+    streams = "and data position" if own else "random streams and data position"
     sentence = (
-        f"Step {findings.resumed_from} was restored on {who}: step, parameters, optimizer, scheduler, random streams and data position "
-        f"are as they were captured ({len(checks)} digests)."
+        f"Step {findings.resumed_from} was restored on {who}: step, parameters, optimizer, scheduler, {streams} are as captured"
+        f"{', and every rank has random streams of its own' if own else ''} ({len(checks)} digests)."
     )
     return step(name, "survived", sentence, lines, checks=checks)
 
@@ -144,6 +147,13 @@ def trained(scenario: Scenario, restart: Restart, findings: Findings) -> StepRes
         return step(name, "failed", _said(wrong), lines)
     found = trajectory(findings, scenario.drill.tolerance)
     wanted = range(restart.known_step + 1, scenario.workload.steps + 1)
+    if _other_streams(findings):
+        return step(
+            name,
+            "not tested",
+            "The ranks began with random streams of their own, so that losses can't be compared.",
+            lines,
+        )
     if found is None or list(found.steps) != list(wanted) or findings.verdict.outcome != "pass":
         why = findings.verdict.reason or "there is no golden trajectory to compare with"
         return step(name, "not tested", f"What was trained can't be compared: {why}.", lines)
@@ -241,9 +251,7 @@ def resized(scenario: Scenario, changes: Sequence[tuple[Restart, Findings]]) -> 
         return step(name, "not tested", "The scenario asks for no other topology (drill.restore_ranks).", asked=False)
     if not changes:
         return step(name, "not tested", _NOTHING_SAVED)
-    return _several(
-        name, [(f"with {restart.topology} ranks", restart, findings) for restart, findings in changes], scenario
-    )
+    return _several(name, [(f"as {restart.topology}", restart, findings) for restart, findings in changes], scenario)
 
 
 def elsewhere(scenario: Scenario, found: tuple[Restart, Findings] | None) -> StepResult:
@@ -260,25 +268,31 @@ def elsewhere(scenario: Scenario, found: tuple[Restart, Findings] | None) -> Ste
 
 def _several(name: StepName, found: Sequence[tuple[str, Restart, Findings]], scenario: Scenario) -> StepResult:
     results = []
+    sentences = []
     for how, restart, findings in found:
-        taken = (
-            saved(restart, findings),
-            ended(scenario, restart),
-            restored(restart, findings),
-            trained(scenario, restart, findings),
-        )
-        results += [(how, one) for one in taken]
-    outcome = worst([one.outcome for _, one in results])
+        there, again = restored(restart, findings), trained(scenario, restart, findings)
+        sentences.append(f"{how[0].upper()}{how[1:]}: {there.sentence} {again.sentence}")
+        counted = [saved(restart, findings), ended(scenario, restart), there]
+        if again.outcome != "not tested" or not _other_streams(findings):
+            counted.append(again)
+        results += [(how, one) for one in counted]
+    outcome, sentence = worst([one.outcome for _, one in results]), " ".join(sentences)
     if outcome != "survived":
         # What came of it is told by the first thing that went wrong; what was not tested follows from that.
-        how, first = next((pair for pair in results if pair[1].outcome == outcome), results[0])
-        outcome = first.outcome
+        how, first = next(pair for pair in results if pair[1].outcome == outcome)
         sentence = f"{how[0].upper()}{how[1:]}: {first.sentence}"
-    else:
-        sentence = " ".join(f"{how[0].upper()}{how[1:]}: {one.sentence}" for how, one in results if one.number > 2)
     lines = [f"{how}: {line}" for how, one in results for line in one.evidence]
     checks = [check for _, one in results for check in one.parts]
     return step(name, outcome, sentence, lines, checks=checks)
+
+
+def _other_streams(findings: Findings) -> bool:
+    """Whether another number of ranks went on with other random streams than the golden job, as the target is free to let it."""
+    attempt = findings.attempt
+    if attempt is None or findings.view.attempts[0].world_size == attempt.world_size:
+        return False
+    begun = tuple(fingerprint(at.event.digest.rng) for at in attempt.recovered)
+    return any(at.event.start_rng != begun for at in attempt.all(j.Reference))
 
 
 def _said(violations: Sequence[Violation]) -> str:

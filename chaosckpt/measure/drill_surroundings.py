@@ -18,7 +18,9 @@ def fresh(scenario: Scenario, restart: Restart) -> tuple[list[str], list[str]]:
     old, new, own_filters = restart.old, restart.new, restart.own_filters
     assert new is not None
     named = set(scenario.drill.environment)
-    doubts: list[str] = []
+    doubts = [
+        f"old rank {one.rank} was under a filter of the gate" for one in old.surroundings if one.filters > own_filters
+    ]
     lines = [f"old rank {one.rank}: process {one.pid}, begun at {one.began}; it is gone" for one in old.surroundings]
     for one in new.surroundings:
         strange = sorted(set(one.environment) - named - OWN)

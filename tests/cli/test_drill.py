@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from chaosckpt.model.certificate import Certificate
+from chaosckpt.model.journal import Recovered, decode
 
 pytestmark = pytest.mark.timeout(900)
 ROOT = Path(__file__).parents[2]
@@ -132,7 +133,8 @@ def started(temporary: Path, *arguments: str) -> subprocess.Popen[str]:
 def test_json_is_one_object_and_the_page_is_written(scenario, temporary, tmp_path):
     """Exit code 0; standard output is the certificate and nothing else, progress goes to standard error."""
     page = tmp_path / "certificate.html"
-    process = started(temporary, str(scenario), "--json", "--html", str(page))
+    run = tmp_path / "run"
+    process = started(temporary, str(scenario), "--json", "--html", str(page), "--run-dir", str(run))
     out, err = process.communicate(timeout=600)
     assert process.returncode == 0, err
     told = json.loads(out)
@@ -141,6 +143,12 @@ def test_json_is_one_object_and_the_page_is_written(scenario, temporary, tmp_pat
     assert [step.number for step in certificate.steps if step.held] == [1, 2, 3, 4, 5]
     assert "Restart certificate of small" in page.read_text()
     assert "drill: restoring" in err
+    assert msgspec.json.decode((run / "certificate.json").read_bytes(), type=Certificate) == certificate
+    journals = [path.read_bytes().splitlines() for path in sorted((run / "journals").iterdir())]
+    assert len(journals) == 1 + len(certificate.interruptions)
+    number = int(certificate.steps[2].evidence[0].partition(" ")[0].removeprefix("#"))
+    assert isinstance(decode(journals[0][number]), Recovered)
+    assert (run / "certificate.html").read_text() == page.read_text()
 
 
 @pytest.mark.parametrize(
