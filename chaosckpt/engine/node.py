@@ -365,7 +365,10 @@ def main() -> None:
     )  # a Ray worker blocks SIGINT, and its descendants would go on doing so
     os.setsid()
     adopt_orphans()
-    settings = msgspec.msgpack.decode(channel.receive(), type=NodeSettings)
+    try:
+        settings = msgspec.msgpack.decode(channel.receive(), type=NodeSettings)
+    except EOFError:
+        return  # whoever started it was interrupted before it had said anything
     sys.path[:0] = [entry for entry in settings.import_path if entry not in sys.path]
     try:
         node = _kind(settings)(channel, settings)

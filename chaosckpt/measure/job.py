@@ -140,19 +140,22 @@ def open_job(scenario: Scenario, *, modules: Sequence[str] = (), restarts: bool 
             # By default both lie in the temporary directory; else shared storage must not stand in for a node's own disk.
             local = storage.make_below(scenario.storage.local)
             stack.callback(storage.remove, local)
-        warm = _node(scenario, directory, "logs", tuple(modules), stack)
+        # What ranks put into their temporary directory must neither load the storage that is measured nor lie too deep for a socket.
+        temporary = local / "t"
+        temporary.mkdir()
+        warm = _node(scenario, directory / "logs", temporary, tuple(modules), stack)
         count = scenario.topology.nodes
         cold = None
         if restarts:
             fresh = msgspec.structs.replace(scenario, run=msgspec.structs.replace(scenario.run, launch="exec"))
-            cold = Arena([_node(fresh, local, "fresh", warm.modules, stack)] * count, directory, local)
+            cold = Arena([_node(fresh, local / "f", local / "f", warm.modules, stack)] * count, directory, local)
         yield Job(scenario, Arena([warm] * count, directory, local), cold)
 
 
-def _node(scenario: Scenario, directory: Path, name: str, modules: tuple[str, ...], stack: ExitStack) -> LocalNode:
-    """A node process of this machine. It keeps the ranks' logs, and their temporary files, in a new directory of its own."""
-    logs = directory / name
+def _node(scenario: Scenario, logs: Path, temporary: Path, modules: tuple[str, ...], stack: ExitStack) -> LocalNode:
+    """A node process of this machine. It keeps the ranks' logs in a new directory; orphaned, it removes the storage around that."""
     logs.mkdir()
-    node = LocalNode(node_settings(scenario, logs, gate=False, modules=modules))
+    settings = node_settings(scenario, logs, gate=False, modules=modules)
+    node = LocalNode(msgspec.structs.replace(settings, temporary=str(temporary)))
     stack.callback(node.close)
     return node

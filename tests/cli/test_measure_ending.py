@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,12 +20,20 @@ use = "{target}"
 ranks = [[1, 1]]
 """
 PLACES = [
-    # While nodes warm up, while ranks save, while one restarts cold, while another job saves beside.
+    # While nodes warm up, while ranks save, in processes of their own, too, while they restart, while another job saves beside.
     ("torch-save-atomic", "starting the nodes", signal.SIGINT),
     ("dcp-async", "save after", signal.SIGTERM),
+    ("dcp-async-process", "the space of", signal.SIGINT),
     ("torch-save-atomic", "with a warm page cache", signal.SIGINT),
     ("torch-save-atomic", "saves beside 1 neighbour", signal.SIGINT),
 ]
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    """A directory with a short name: saver processes have sockets in their temporary directory, whose paths have to be short."""
+    with tempfile.TemporaryDirectory(prefix="m-") as path:
+        yield Path(path)
 
 
 class Started:
@@ -31,7 +41,7 @@ class Started:
 
     def __init__(self, directory: Path, target: str) -> None:
         self.directory = directory
-        self.temporary = directory / "temporary"
+        self.temporary = directory / "t"
         self.temporary.mkdir()
         scenario = directory / "scenario.toml"
         scenario.write_text(SCENARIO.format(target=target))
@@ -77,9 +87,9 @@ class Started:
 
 
 @pytest.mark.parametrize(("target", "words", "number"), PLACES, ids=[words for _, words, _ in PLACES])
-def test_an_interrupt_leaves_nothing(tmp_path: Path, target: str, words: str, number: signal.Signals):
+def test_an_interrupt_leaves_nothing(directory: Path, target: str, words: str, number: signal.Signals):
     """Ctrl-C and SIGTERM end it in order at any place: exit code 130, one word, nothing left."""
-    started = Started(tmp_path, target)
+    started = Started(directory, target)
     started.until(words)
     started.process.send_signal(number)
     out, err = started.process.communicate()
@@ -92,9 +102,9 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, target: str, words: str, nu
     assert started.shared_memory() == []
 
 
-def test_a_killed_measurement_takes_its_processes_along(tmp_path: Path):
+def test_a_killed_measurement_takes_its_processes_along(directory: Path):
     """After SIGKILL nobody is left to tidy up but the nodes: they end, and remove the storage."""
-    started = Started(tmp_path, "torch-save-atomic")
+    started = Started(directory, "torch-save-atomic")
     started.until("with a warm page cache")
     started.process.kill()
     started.process.communicate()  # returns when the last process that holds its standard error has ended
