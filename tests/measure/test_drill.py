@@ -116,7 +116,7 @@ def _proves_a_fresh_allocation(certificate: Certificate, other_python: Path) -> 
         ("save-advances", 1, ((1,),), {}),
         ("optimizer-lost", 3, ((1,),), {}),
         ("torn", 5, ((1,),), {}),
-        ("resized-position", 6, ((1,),), {"restore_ranks": [[1, 1]]}),
+        ("added-position-lost", 6, ((1,),), {"restore_ranks": [[1, 1]]}),
     ],
 )
 def test_a_canary_fails_at_its_own_step(canary, number, ranks, asked):
