@@ -49,6 +49,7 @@ class MeasureLife(Life):
             instruments=instruments,
             finished=finished,
             agree=lambda value: max(target.gather(value)),
+            marks=self.marks,
         )
         self.where = "save"
         if order.kind == "neighbour":

@@ -33,6 +33,7 @@ def rank_figures(metered: Metered, recoveries: Sequence[MeteredRecovery] = ()) -
         rank=metered.rank,
         stall_seconds=_spread(save.stall_seconds for save in saves),
         completion_seconds=_spread(save.completion_seconds for save in saves),
+        stage_seconds=_stages(saves),
         completion_while_training_seconds=_maybe(overlap.completion_seconds for overlap in metered.overlaps),
         step_seconds=Spread(metered.step_seconds),
         step_seconds_during_save=_maybe(beside),
@@ -92,6 +93,15 @@ def backlog(ranks: Sequence[Metered]) -> Backlog | None:
         grows=found.before[-1] > half > found.before[0],
         note=note,
     )
+
+
+def _stages(saves: Sequence[MeteredSave]) -> dict[str, Spread]:
+    """Of those saves that had the stage: not every save retires another one."""
+    found: dict[str, list[float]] = {}
+    for save in saves:
+        for took in save.stages:
+            found.setdefault(took.stage, []).append(took.seconds)
+    return {stage: _spread(seconds) for stage, seconds in found.items()}
 
 
 def _steps(count: int) -> str:

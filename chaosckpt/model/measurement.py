@@ -55,6 +55,8 @@ class RankFigures(msgspec.Struct, frozen=True, kw_only=True):
     """From the call of `save` until it returned: training stood still."""
     completion_seconds: Spread
     """From the call of `save` until its result was observed, with no training beside it."""
+    stage_seconds: dict[str, Spread] = {}
+    """How long the stages of a save took that the target marks: `snapshot`, `persist`, `commit`, `retire`."""
     completion_while_training_seconds: Spread | None = None
     """The same while training went on; seen after a step, so that it is exact to one step only."""
     step_seconds: Spread

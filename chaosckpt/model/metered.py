@@ -41,6 +41,13 @@ class LevelAt(msgspec.Struct, frozen=True):
     seconds: float
 
 
+class StageTook(msgspec.Struct, frozen=True):
+    """A stage of a save, as the target marks it, and how long it took until the next mark or the end."""
+
+    stage: str
+    seconds: float
+
+
 class MeteredSave(msgspec.Struct, frozen=True, kw_only=True):
     """One save with no training beside it. `began_seconds` is the clock's own time, which all processes of a machine share."""
 
@@ -49,6 +56,8 @@ class MeteredSave(msgspec.Struct, frozen=True, kw_only=True):
     stall_seconds: float
     completion_seconds: float
     levels: tuple[LevelAt, ...]
+    stages: tuple[StageTook, ...] = ()
+    """In the order in which they began; empty where the target marks none."""
     asynchronous: bool
     """Whether it was still under way when `save` returned."""
     io: Counters

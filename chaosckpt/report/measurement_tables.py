@@ -12,6 +12,7 @@ from chaosckpt.report.sections import Section, spread_text
 def detail_sections(measurement: Measurement) -> Iterator[Section]:
     """Every table for which something was measured, in the order of a save's life."""
     yield _saves(measurement)
+    yield from _stages(measurement)
     yield from _training(measurement)
     yield from _backlog(measurement)
     for restart in measurement.restarts:
@@ -54,6 +55,21 @@ def _saves(measurement: Measurement) -> Section:
         ),
         remarks=tuple(remarks) if len(figures) > 1 else (),
     )
+
+
+def _stages(measurement: Measurement) -> Iterator[Section]:
+    """What the stall and the completion consist of, where the target marks its stages."""
+    figures = measurement.figures
+    stages = tuple(dict.fromkeys(stage for figure in figures for stage in figure.stage_seconds))
+    if stages:
+        yield Section(
+            title="Stages of a save, as the target marks them",
+            headers=("rank", *stages),
+            rows=tuple(
+                (str(figure.rank), *(_seconds(figure.stage_seconds.get(stage)) for stage in stages))
+                for figure in figures
+            ),
+        )
 
 
 def _training(measurement: Measurement) -> Iterator[Section]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -16,6 +17,7 @@ from chaosckpt.model.metered import (
     MeteredSave,
     OutstandingSaves,
     Overlap,
+    StageTook,
     TierSize,
 )
 from chaosckpt.workload.loop import Job, train_step
@@ -59,7 +61,7 @@ class Meter:
     """One rank's meter. Every rank calls the same methods with the same arguments, at the same point of training.
 
     `agree` returns the largest of the ranks' values on every rank; it waits for all. `finished` tells of a save, without waiting,
-    whether it is. `train` trains one step.
+    whether it is. `train` trains one step. `marks` is where the target's stage marks arrive, each with its time.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Meter:
         finished: Callable[[Any], bool],
         agree: Callable[[float], float] = lambda value: value,
         train: Callable[[Job], object] = train_step,
+        marks: list[tuple[str, float]] | None = None,
     ) -> None:
         self.job = job
         self.target = target
@@ -82,6 +85,7 @@ class Meter:
         self._finished = finished
         self._agree = agree
         self._train = train
+        self._marks = [] if marks is None else marks
 
     def saves(self, count: int, steps: int = 1) -> Iterator[MeteredSave]:
         """So many saves one after another, each after some training steps and awaited before training goes on."""
@@ -99,6 +103,7 @@ class Meter:
         self._together()
         resident = instruments.resident_bytes()
         instruments.reset_peak()
+        self._marks.clear()
         before = instruments.counters()
         began = self._clock()
         pending = self.target.save(self.job.state, step)
@@ -106,6 +111,7 @@ class Meter:
         asynchronous = not self._finished(pending)
         levels = self._await(pending, began)
         completed = self._clock()
+        stages = stages_between(self._marks, completed)
         io, peak = instruments.counters() - before, instruments.peak_bytes()
         self._together()
         retained = self.target.retained()
@@ -115,6 +121,7 @@ class Meter:
             stall_seconds=stalled - began,
             completion_seconds=completed - began,
             levels=levels,
+            stages=stages,
             asynchronous=asynchronous,
             io=io,
             resident_before_bytes=resident,
@@ -267,6 +274,14 @@ class Pile:
         if not self._timeline or self._timeline[-1].saves != saves:
             self._timeline.append(OutstandingSaves(self._meter._clock() - self._began, saves))
         return saves
+
+
+def stages_between(marks: Sequence[tuple[str, float]], end: float) -> tuple[StageTook, ...]:
+    """How long each stage took, in the order in which they began: a stage lasts until the next mark, the last one until `end`."""
+    took: dict[str, float] = {}
+    for (stage, began), (_, over) in pairwise([*marks, ("", end)]):
+        took[stage] = took.get(stage, 0.0) + over - began
+    return tuple(StageTook(stage, seconds) for stage, seconds in took.items())
 
 
 def logical_bytes(state: TrainState) -> tuple[int, int]:

@@ -57,6 +57,8 @@ def test_counts_of_saves_are_exact(atomic: Job):
         assert metered.own_logical_bytes == RANDOM_STREAMS
         assert metered.retained == 2
         assert not any(save.asynchronous for save in metered.saves)
+        stages = ["snapshot", "persist", "commit"] + (["retire"] if metered.rank == 0 else [])
+        assert [took.stage for took in metered.saves[-1].stages] == stages
         assert metered.overlaps == ()
         assert metered.backlog is None
         assert {found.tier for found in metered.latencies} == {"local", "shared"}

@@ -16,6 +16,7 @@ from chaosckpt.model.metered import (
     MeteredRecovery,
     MeteredSave,
     OutstandingSaves,
+    StageTook,
     TierSize,
 )
 from tests.workload.metering import Clock, Costs, Known, meter_of
@@ -58,6 +59,15 @@ def test_figures_of_a_rank_are_exact(tmp_path: Path):
     assert found.bytes_per_second == Spread((750.0,) * 4)
     assert found.seconds_per_operation == Spread((4.0 / 3,) * 4)
     assert found.read_chars is None
+
+
+def test_stages_have_a_spread_over_the_saves_that_had_them(tmp_path: Path):
+    """The last stage only some saves have."""
+    rank = metered(tmp_path, Costs(completion_seconds=1.0), saves=2)
+    stages = ((StageTook("persist", 0.75),), (StageTook("persist", 0.5), StageTook("retire", 0.25)))
+    saves = tuple(msgspec.structs.replace(save, stages=had) for save, had in zip(rank.saves, stages, strict=True))
+    found = figures.rank_figures(msgspec.structs.replace(rank, saves=saves))
+    assert found.stage_seconds == {"persist": Spread((0.75, 0.5)), "retire": Spread((0.25,))}
 
 
 def test_capacity_is_exact(tmp_path: Path):

@@ -52,6 +52,24 @@ def test_each_level_has_its_time(clock, tmp_path: Path):
     assert save.completion_seconds == 4.0
 
 
+def test_stages_are_exact(clock, tmp_path: Path):
+    """What lies between marks is the stage's, wherever in the save it is marked; a stage that comes twice is summed."""
+    marks: list[tuple[str, float]] = [("discover", 0.0)]
+
+    class Marking(Known):
+        def save(self, state, step):
+            for stage, seconds in (("snapshot", 0.5), ("persist", 2.0), ("snapshot", 0.25), ("commit", 0.125)):
+                marks.append((stage, self.clock.now))
+                self.clock.pass_(seconds)
+            return Saving(self.clock, self.clock.now + 1.0)
+
+    known = Marking(clock, tmp_path, Costs())
+    meter = Meter(small_job(), known, clock=clock, instruments=known, finished=finished, marks=marks)
+    for save in meter.saves(2):
+        stages = [(took.stage, took.seconds) for took in save.stages]
+        assert stages == [("snapshot", 0.75), ("persist", 2.0), ("commit", 1.125)]
+
+
 def test_write_amplification_is_exact(clock, tmp_path: Path):
     """Three bytes written for each that is kept: the counters say three, the storage one."""
     meter = meter_of(Known(clock, tmp_path, Costs(kept_bytes=700, copies=3)), step_seconds=0.125)
