@@ -48,7 +48,7 @@ def drill(
     scenario = _drilled(scenario)
     if scenario.drill.restore_python:
         say(f"looking at {scenario.drill.restore_python}")
-        require_interpreter(scenario.drill.restore_python)
+        require_interpreter(scenario.drill.restore_python, scenario.target.use, named_environment(scenario))
     mode = gate_mode.choose(scenario)
     say("starting the first node")
     with _arena(scenario, gate=mode == "seccomp") as golden:
@@ -74,6 +74,11 @@ def known_steps(scenario: Scenario) -> tuple[int, int]:
             f"{settings.save_every} has only one save; raise steps to {2 * settings.save_every} or more"
         )
     return saves[-2], saves[-1]
+
+
+def named_environment(scenario: Scenario) -> dict[str, str]:
+    """What a fresh allocation is given of this process's environment."""
+    return {name: os.environ[name] for name in scenario.drill.environment if name in os.environ}
 
 
 def _drilled(scenario: Scenario) -> Scenario:
@@ -162,7 +167,6 @@ class _Drill:
         )
 
     def restart(self, topology: Topology, python: str = "") -> Carried:
-        named = self.scenario.drill.environment
         restart = Restarting(
             self.scenario,
             self.shared,
@@ -171,7 +175,7 @@ class _Drill:
             known_step=self.known,
             topology=topology,
             python=python,
-            environment={name: os.environ[name] for name in named if name in os.environ},
+            environment=named_environment(self.scenario),
             say=self.say,
         ).run()
         return Carried(restart, self.judged(restart.journal))

@@ -6,19 +6,24 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from chaosckpt.errors import UsageError
 from chaosckpt.measure.drill_allocation import code_path
 
 PATIENCE_SECONDS = 120
-_TRY = "import torch.distributed, chaosckpt.engine.rank, chaosckpt.engine.warm; print('ready')"
+_TRY = (
+    "import sys, torch.distributed, chaosckpt.engine.rank, chaosckpt.engine.warm; from chaosckpt.plugins import load_target; "
+    "load_target(sys.argv[1]); print('ready')"
+)
 
 
-def require_interpreter(python: str) -> None:
-    """Raise UsageError, one sentence with the path and the next step, where this is no interpreter that can run ranks.
+def require_interpreter(python: str, target: str, environment: Mapping[str, str]) -> None:
+    """Raise UsageError, one sentence with the path and the next step, where this is no interpreter that can run ranks of the target.
 
-    It needs Python 3.11 or newer, torch, and what chaosckpt itself imports; chaosckpt's own code is lent to it.
+    It needs Python 3.11 or newer, torch, and what chaosckpt itself and the target import; chaosckpt's own code is lent to it.
+    `environment` is what a fresh allocation is given.
     """
     if not os.path.isfile(python):
         raise UsageError(
@@ -30,13 +35,18 @@ def require_interpreter(python: str) -> None:
         )
     directory = Path(tempfile.mkdtemp(prefix="chaosckpt-interpreter-"))
     try:
-        environment = {"PYTHONPATH": code_path(directory), "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(directory)}
+        given = {
+            **environment,
+            "PYTHONPATH": code_path(directory, environment.get("PYTHONPATH")),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "TMPDIR": str(directory),
+        }
         done = subprocess.run(
-            [python, "-P", "-c", _TRY],
+            [python, "-P", "-c", _TRY, target],
             capture_output=True,
             text=True,
             timeout=PATIENCE_SECONDS,
-            env=environment,
+            env=given,
             stdin=subprocess.DEVNULL,
             check=False,
         )

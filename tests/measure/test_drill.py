@@ -139,3 +139,21 @@ def test_a_command_is_refused():
     command = {"argv": ["python", "train.py", "--out", "{out}"]}
     with pytest.raises(UsageError, match="a drill needs a target"):
         known_steps(scenarios.parse({"name": "command", "command": command}))
+
+
+def test_an_interpreter_without_what_the_target_needs_is_refused_at_once(other_python, tmp_path):
+    """The target's own import is tried there before anything is started, and the sentence has what it said."""
+    target = tmp_path / "needy.py"
+    target.write_text(
+        "import sys\n"
+        "from chaosckpt.targets.torch_save_atomic import TorchSaveAtomic\n"
+        f"if sys.prefix == {str(other_python.parent.parent)!r}:\n"
+        "    raise ImportError('no module of that name here')\n"
+        "class Needy(TorchSaveAtomic):\n"
+        "    name = 'needy'\n"
+    )
+    scenario = scenario_of(f"{target}:Needy", drill={"restore_python": str(other_python)})
+    with pytest.raises(
+        UsageError, match=rf"restore_python = '{other_python}' can't run a rank: .*no module of that name here"
+    ):
+        carried_out(scenario)
