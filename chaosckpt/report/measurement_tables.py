@@ -237,15 +237,21 @@ def _contention(measurement: Measurement) -> Iterator[Section]:
     if measurement.contention:
         yield Section(
             title="Beside neighbours that write the same way on the same storage",
-            headers=("neighbours", "completion", "slower than alone", "neighbours slower than alone"),
+            headers=("neighbours", "completion", "alone, just before", "slower than alone", "neighbours slower than alone"),
             rows=tuple(
                 (
                     str(entry.neighbours),
                     _seconds(entry.completion_seconds),
+                    _seconds(entry.alone_seconds),
                     ratio_text(entry.ratio),
                     "-" if entry.neighbour_ratio is None else ratio_text(entry.neighbour_ratio),
                 )
                 for entry in measurement.contention
+            ),
+            remarks=tuple(
+                f"beside {entry.neighbours} the times overlap with those alone: the ratio may be chance"
+                for entry in measurement.contention
+                if entry.alone_seconds is not None and entry.alone_seconds.high >= entry.completion_seconds.low
             ),
         )
 
