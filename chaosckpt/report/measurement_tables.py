@@ -237,7 +237,13 @@ def _contention(measurement: Measurement) -> Iterator[Section]:
     if measurement.contention:
         yield Section(
             title="Beside neighbours that write the same way on the same storage",
-            headers=("neighbours", "completion", "alone, just before", "slower than alone", "neighbours slower than alone"),
+            headers=(
+                "neighbours",
+                "completion",
+                "alone, just before",
+                "slower than alone",
+                "neighbours slower than alone",
+            ),
             rows=tuple(
                 (
                     str(entry.neighbours),
