@@ -153,6 +153,17 @@ def test_parts_of_another_world_are_compared_as_one():
     assert all(check.equal for check in checks)
 
 
+def test_another_world_with_streams_of_its_own_is_restored_but_not_compared():
+    """Where other ranks begin with other random streams than the golden job, as they may, step 6 holds by what was restored alone."""
+    scenario = asking(restore_ranks=((1,),))
+    story = saved().attempt((1,), closing=True).recovers(KNOWN).saves(6).finishes().ends("finished")
+    told, found = restart(story.reference(KNOWN, start=with_other_streams))
+    assert steps.trained(scenario, told, found).outcome == "not tested"
+    sixth = steps.resized(scenario, [(told, found)])
+    assert (sixth.outcome, sixth.held) == ("survived", True), sixth.sentence
+    assert "can't be compared" in sixth.sentence
+
+
 def test_what_was_not_asked_for_is_not_tested():
     """Without drill.restore_ranks and drill.restore_python steps 6 and 7 are neither asked nor held."""
     for one in (steps.resized(SCENARIO, ()), steps.elsewhere(SCENARIO, None)):
