@@ -15,7 +15,7 @@ import click
 import msgspec
 from rich.console import Console
 
-from benchmarks import boot, fuzz, gate, save, script, torchrun
+from benchmarks import boot, fuzz, gate, measure, save, script, torchrun
 from benchmarks.result import Report, Result, Settings, machine
 from benchmarks.table import table
 from chaosckpt.errors import ChaosckptError
@@ -27,6 +27,7 @@ SUBJECTS: dict[str, Callable[[Settings], Iterator[Result]]] = {
     "fuzz": fuzz.measure,
     "script": script.measure,
     "boot": boot.measure,
+    "measure": measure.measure,
 }
 
 WIDE = 140
@@ -48,7 +49,7 @@ WIDE = 140
 def main(
     context: click.Context, subjects: tuple[str, ...], quick: bool, repetitions: int | None, file: BinaryIO
 ) -> None:
-    """Measure what the harness costs: gate, torchrun, save, fuzz, script, boot; all of them by default."""
+    """Measure what the harness costs: gate, torchrun, save, fuzz, script, boot, measure; all of them by default."""
     signal.signal(signal.SIGTERM, _interrupt)
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:

@@ -30,6 +30,8 @@ _TOML_TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": 
 _HINTS = {
     "topology.ranks": "it is a list of topologies, each the ranks on every node, such as [[1, 1], [2]]",
     "topology.failure_groups": "it is a list of groups of nodes, such as [[0, 1]]",
+    "drill.restore_ranks": "it is a list of topologies, each the ranks on every node, such as [[1], [2, 1]]",
+    "drill.environment": 'it is a list of names, such as ["LD_LIBRARY_PATH"]',
     "target": 'write a table: [target] and below it use = "dcp"',
 }
 

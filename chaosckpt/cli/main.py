@@ -5,11 +5,13 @@ from __future__ import annotations
 import click
 
 from chaosckpt.cli.doctor import doctor
+from chaosckpt.cli.drill import drill
 from chaosckpt.cli.failure import Group, guarded
 from chaosckpt.cli.fuzz import fuzz
 from chaosckpt.cli.init import init
 from chaosckpt.cli.judge import judge
 from chaosckpt.cli.listing import listing
+from chaosckpt.cli.measure import measure
 from chaosckpt.cli.reproduce import reproduce
 
 EXAMPLES = """\b
@@ -18,6 +20,7 @@ Begin here:
   chaosckpt fuzz dcp-overwrite --trials 20        see a real fault of PyTorch DCP
   chaosckpt fuzz my_target.py:MyTarget            test your own checkpointer
   chaosckpt reproduce chaosckpt-runs/001/findings/FINDING
+  chaosckpt measure dcp-async --mtbf 24h          what its checkpoints cost, and how often to save
 
 \b
 Exit codes: 0 clean, 1 violations, 2 usage, 3 harness trouble or too many inconclusive trials."""
@@ -41,7 +44,7 @@ def group(context: click.Context, debug: bool) -> None:
     logs.to_terminal()
 
 
-for command in (fuzz, reproduce, judge, listing, doctor, init):
+for command in (fuzz, drill, measure, reproduce, judge, listing, doctor, init):
     group.add_command(command)
 
 

@@ -31,9 +31,14 @@ def error_console() -> Console:
     return Console(stderr=True, highlight=False)
 
 
+def json_text(value: Any) -> str:
+    """One JSON object, as people read it."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
 def print_json(value: Any) -> None:
     """One JSON object on standard output, and nothing else."""
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+    click.echo(json_text(value))
 
 
 def plain(value: Any) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from chaosckpt.engine.messages import (
     Exited,
     Held,
     Mark,
+    Measured,
     Place,
     Push,
     Referred,
@@ -26,6 +27,7 @@ from chaosckpt.engine.messages import (
     ScriptModules,
     Stepping,
     Struck,
+    Surroundings,
     Trouble,
 )
 from chaosckpt.errors import HarnessError
@@ -151,15 +153,15 @@ class AttemptRun(Acts):
             return  # a node that was lost on purpose
         match message:
             case Rendezvous():
-                for other in self._nodes:
-                    if other is not node:
-                        other.call("rendezvous", message)
+                self._tell_others(node, message)
             case Mark() | ScriptModules():
                 pass
             case Stepping():
                 self.stepping(message)
-            case Retained() | Referred():
+            case Retained() | Referred() | Measured():
                 self.noted(message)
+            case Surroundings():
+                self.surrounded(message)
             case Held():
                 self._hold(message)
             case Struck():
@@ -171,8 +173,16 @@ class AttemptRun(Acts):
             case _:
                 self._record(message)
 
-    def noted(self, message: Retained | Referred) -> None:
-        """What a life of another kind than training reports; see audit.py and reference.py."""
+    def _tell_others(self, node: Node, message: Rendezvous) -> None:
+        for other in self._nodes:
+            if other is not node:
+                other.call("rendezvous", message)
+
+    def noted(self, message: Retained | Referred | Measured) -> None:
+        """What a life of another kind than training reports; see audit.py, reference.py and chaosckpt/measure/job.py."""
+
+    def surrounded(self, message: Surroundings) -> None:
+        """What a rank found around it; see chaosckpt/measure/drill_restart.py."""
 
     def stepping(self, message: Stepping) -> None:
         """A rank is about to train a step; see ladder.py."""

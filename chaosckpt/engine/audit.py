@@ -9,7 +9,7 @@ import msgspec
 from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.attempt import AttemptRun, Record
 from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.messages import AttemptOrder, Referred, Retained
+from chaosckpt.engine.messages import AttemptOrder, Measured, Referred, Retained
 from chaosckpt.model import journal as j
 from chaosckpt.model.topology import Topology
 
@@ -23,7 +23,7 @@ class _AuditRun(AttemptRun):
         super().__init__(arena, order, topology, (), lambda event: _audited(event, record), deadlines)
         self.retained: dict[int, tuple[int, ...] | None] = {}
 
-    def noted(self, message: Retained | Referred) -> None:
+    def noted(self, message: Retained | Referred | Measured) -> None:
         if isinstance(message, Retained):
             self.retained[message.rank] = message.steps
 

@@ -100,7 +100,7 @@ class _Golden:
         seconds = time.monotonic() - started
         finished = sum(isinstance(event, j.Finished) for event in events)
         if must_finish and (outcome != "finished" or finished < topology.world_size):
-            raise UsageError(_failure(what, outcome, events))
+            raise UsageError(failure(what, outcome, events))
         if keep is not None:
             for node in self.arena.distinct():
                 keep.extend(msgspec.convert(node.call("records"), list[list[Labelled]]))
@@ -169,7 +169,7 @@ class _Golden:
         order = msgspec.structs.replace(self.order(topology, self.saves[-1]), audit=self.saves)
         events, _ = self.attempt(topology, order, what, must_finish=False)
         if any(isinstance(event, j.Raised) for event in events):
-            raise UsageError(_failure(what, "failed", events))
+            raise UsageError(failure(what, "failed", events))
 
     def tiers(self) -> list[Path]:
         """The storage directories of every node of a local arena."""
@@ -213,7 +213,8 @@ def _status(event: j.RankExited) -> str:
     return f"status {event.exit_code}" if event.signal is None else f"signal {event.signal}"
 
 
-def _failure(what: str, outcome: str, events: Sequence[j.AnyEvent]) -> str:
+def failure(what: str, outcome: str, events: Sequence[j.AnyEvent]) -> str:
+    """The sentence for a job that didn't finish, though nothing struck it."""
     raised = [event for event in events if isinstance(event, j.Raised)]
     if raised:
         first = raised[0]

@@ -18,6 +18,10 @@ from chaosckpt.errors import HarnessError, UsageError
 _DECODER: msgspec.msgpack.Decoder[ForkServerMessage] = msgspec.msgpack.Decoder(ForkServerMessage)
 
 
+SET_BY_HARNESS = frozenset({"OMP_NUM_THREADS", "PYTHONDONTWRITEBYTECODE", "TMPDIR", "TORCHINDUCTOR_CACHE_DIR"})
+"""Environment variables that a rank is given whatever the environment says; a PYTHONPATH is added to."""
+
+
 class Launcher:
     """The fork server's other end. With `launch = "exec"` the fork server only tells the target's facts and ends.
 
@@ -72,7 +76,8 @@ class Launcher:
             raise HarnessError("the runner of this node went away while it warmed up")
 
     def _environment(self) -> dict[str, str]:
-        environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
+        given = self._settings.environment
+        environment = dict(os.environ if given is None else given, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
         if self._settings.script is not None:
             return dict(self._settings.script.environment)
         if self._settings.directory:
@@ -80,7 +85,7 @@ class Launcher:
             environment.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(self._settings.directory, "torchinductor"))
             # What ranks and their children leave in the temporary directory when they are killed, such as the sockets by
             # which torch hands tensors to another process, goes with the node.
-            environment["TMPDIR"] = self._settings.directory
+            environment["TMPDIR"] = self._settings.temporary or self._settings.directory
         if self._settings.import_path:
             inherited = environment.get("PYTHONPATH", "")
             environment["PYTHONPATH"] = os.pathsep.join([*self._settings.import_path, *filter(None, [inherited])])

@@ -21,6 +21,7 @@ from chaosckpt.model.journal import (
     SaveStarted,
     StepTrace,
 )
+from chaosckpt.model.metered import MeasureKind, Metered
 from chaosckpt.model.operation import Operation
 from chaosckpt.model.settings import WorkloadSettings
 
@@ -70,6 +71,10 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     gate: bool = True
     python: str = ""
     """The interpreter of the ranks; empty: this one."""
+    environment: dict[str, str] | None = None
+    """All of the environment that ranks are given, but for what the launcher itself sets; None: that of the node."""
+    temporary: str = ""
+    """The temporary directory of the ranks; empty: the node's own directory."""
     import_path: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     """Modules that a rehearsal on an equal node met: imported instead of rehearsing again."""
@@ -112,6 +117,19 @@ class ReferenceOrder(msgspec.Struct, frozen=True, kw_only=True):
     directory: str
 
 
+class MeasureOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """A life that measures what saving or restarting costs (chaosckpt/engine/measure_life.py)."""
+
+    kind: MeasureKind
+    warm_up: int = 0
+    """Saves before those that count."""
+    repeats: int = 1
+    steps: int = 1
+    """Training steps before each save."""
+    probe_directories: dict[str, str] = {}
+    """For each tier, a directory of the harness on the same storage, in which single operations are timed; empty: they aren't."""
+
+
 class AttemptOrder(msgspec.Struct, frozen=True, kw_only=True):
     """One launch of the job, for the ranks of one node process."""
 
@@ -142,6 +160,10 @@ class AttemptOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a script tells at its end what it had imported (ScriptModules)."""
     reference: ReferenceOrder | None = None
     """Train without any target (chaosckpt/engine/reference.py)."""
+    measure: MeasureOrder | None = None
+    """Measure, and report that (Measured)."""
+    look_around: bool = False
+    """Report, before the target is made, what the rank finds around it (Surroundings)."""
 
 
 class RankOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,6 +172,8 @@ class RankOrder(msgspec.Struct, frozen=True, kw_only=True):
     settings: NodeSettings
     attempt: AttemptOrder
     place: Place
+    launched_seconds: float = 0.0
+    """When the node began to launch this rank, by the clock that all processes of a machine share (time.monotonic)."""
 
 
 class Rendezvous(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
@@ -189,9 +213,34 @@ class Referred(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
     digest: StateDigest | None = None
 
 
+class Surroundings(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
+    """What a rank finds around it when its life begins.
+
+    `began` is the start of its process in the kernel's ticks; `argv`, and the names in `environment`, are what it was started with.
+    `filters` counts the seccomp filters in force (-1: the kernel doesn't tell). `local_files` lie on its node-local tier.
+    """
+
+    rank: int
+    pid: int
+    began: str
+    argv: tuple[str, ...]
+    executable: str
+    environment: tuple[str, ...]
+    temporary: str
+    local_files: tuple[str, ...]
+    filters: int
+    versions: dict[str, str]
+
+
+class Measured(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
+    """What a measuring rank has measured since it last told."""
+
+    metered: Metered
+
+
 Report = (
     RecoveryStarted | Recovered | SaveStarted | Outstanding | SaveFailed | Acknowledged | Finished | Raised | Rendezvous | Mark
-    | Stepping | Audited | Retained | Referred | ScriptModules
+    | Stepping | Audited | Retained | Referred | Measured | Surroundings | ScriptModules
 )  # fmt: skip
 """What a rank reports. It waits for one byte after each, so that a report and a fault can't overtake one another."""
 

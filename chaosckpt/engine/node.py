@@ -17,6 +17,7 @@ import selectors
 import signal
 import socket
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,7 @@ class Node:
         for place in order.places:
             ours, theirs = pair()
             log = Path(self.settings.directory) / f"attempt-{order.attempt}-rank-{place.rank}.log"
+            launched = time.monotonic()
             with open(log, "wb") as stream, theirs:
                 pid = self.launcher.launch(theirs.fileno(), stream.fileno())
             channel = Channel(ours)
@@ -133,7 +135,7 @@ class Node:
                 place, pid, channel, log, self.armed, order.record, self.push, self.order, self.settings.gate
             )
             self.ranks[place.rank] = self.by_pid[pid] = process
-            channel.send(RankOrder(settings=self.settings, attempt=order, place=place))
+            channel.send(RankOrder(settings=self.settings, attempt=order, place=place, launched_seconds=launched))
             if self.settings.gate:
                 handler = self._gate_opener(process)
             else:
@@ -371,7 +373,10 @@ def main() -> None:
     )  # a Ray worker blocks SIGINT, and its descendants would go on doing so
     os.setsid()
     adopt_orphans()
-    settings = msgspec.msgpack.decode(channel.receive(), type=NodeSettings)
+    try:
+        settings = msgspec.msgpack.decode(channel.receive(), type=NodeSettings)
+    except EOFError:
+        return  # whoever started it was interrupted before it had said anything
     sys.path[:0] = [entry for entry in settings.import_path if entry not in sys.path]
     try:
         node = _kind(settings)(channel, settings)

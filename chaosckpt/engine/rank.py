@@ -17,6 +17,7 @@ import msgspec
 from chaosckpt.engine.channel import Channel
 from chaosckpt.engine.gate.passage import pass_gate
 from chaosckpt.engine.messages import Mark, RankOrder, Rendezvous, Report, Stepping
+from chaosckpt.engine.surroundings import look_around
 from chaosckpt.errors import PluginError
 from chaosckpt.model.journal import (
     Acknowledged,
@@ -65,6 +66,8 @@ class Life:
     def live(self) -> None:
         """Join the process group, recover, train, save, close. Raises what the target or the training raises."""
         self.join()
+        if self.order.attempt.look_around:
+            self.report(look_around(self.order.place))
         job = self.build()
         target = self.make_target()
         self.recover(job, target)
@@ -131,9 +134,13 @@ class Life:
             local=Path(place.tiers["local"]),
             attempt=self.attempt + 1,
             options=self.order.settings.options,
-            mark=lambda stage: self.report(Mark(self.rank, stage)),
+            mark=self.mark,
         )
         return load_target(self.order.settings.target)(context)
+
+    def mark(self, stage: str) -> None:
+        """The target says that a stage of its begins."""
+        self.report(Mark(self.rank, stage))
 
     def recover(self, job: Job, target: Target) -> None:
         """Let the target recover, then report the step that it names beside what the live objects hold."""
@@ -286,6 +293,10 @@ def life_of(order: RankOrder) -> type[Life]:
         from chaosckpt.engine.audit_life import AuditLife
 
         return AuditLife
+    if order.attempt.measure is not None:
+        from chaosckpt.engine.measure_life import MeasureLife
+
+        return MeasureLife
     return Life
 
 

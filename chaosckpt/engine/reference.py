@@ -10,7 +10,7 @@ import msgspec
 from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.attempt import AttemptRun
 from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.messages import AttemptOrder, ReferenceOrder, Referred, Retained
+from chaosckpt.engine.messages import AttemptOrder, Measured, ReferenceOrder, Referred, Retained
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
 from chaosckpt.model.digest import StateDigest, combine, fingerprint, part_fingerprints
@@ -138,7 +138,7 @@ class _ReferenceRun(AttemptRun):
         if isinstance(event, j.Raised) and not self.said:
             self.said = f" on rank {event.rank} with {event.error_type}: {event.message}"
 
-    def noted(self, message: Retained | Referred) -> None:
+    def noted(self, message: Retained | Referred | Measured) -> None:
         if not isinstance(message, Referred):
             return
         if message.digest is not None:

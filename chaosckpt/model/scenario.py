@@ -84,6 +84,33 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Whether a job that is told to resume may begin again at step 0 when nothing can be loaded (all ranks alike)."""
 
 
+class DrillSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the restart test asks beyond a restart in a fresh allocation and a later save that is interrupted."""
+
+    restore_ranks: tuple[tuple[int, ...], ...] = ()
+    """Topologies in which what the first one saved is restored, too: one world-size change each."""
+    restore_python: str = ""
+    """Another interpreter, with its own dependencies, under which it is restored, too. Empty: not asked for."""
+    environment: tuple[str, ...] = ()
+    """Environment variables that a fresh allocation is given; of others it knows nothing."""
+    interruptions: int = 6
+    """At how many points of the later save the job is killed."""
+    tolerance: float = 0.0
+    """By how much a loss after the restart may differ from the golden trajectory's; 0: not by a bit."""
+    tolerance_reason: str = ""
+    """Why a difference is to be expected; required beside a tolerance."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.interruptions <= 100:
+            raise ValueError(f"drill.interruptions = {self.interruptions} must lie between 1 and 100")
+        if not 0 <= self.tolerance < math.inf:
+            raise ValueError(f"drill.tolerance = {self.tolerance} must be a number from 0 upwards")
+        if self.tolerance and not self.tolerance_reason.strip():
+            raise ValueError(
+                f"drill.tolerance = {self.tolerance} needs drill.tolerance_reason, a sentence that says why losses may differ"
+            )
+
+
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is tested: target, workload, topologies, storage tiers, fault mix and guarantees."""
 
@@ -97,3 +124,4 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     storage: StorageSettings = StorageSettings()
     faults: FaultSettings = FaultSettings()
     run: RunSettings = RunSettings()
+    drill: DrillSettings = DrillSettings()

@@ -107,11 +107,14 @@ def dcp_errors(doing: str) -> Iterator[None]:
         raise CheckpointError(f"failed {doing}: {causes}") from error
 
 
-def load_sharded(target: Target, state: TrainState, directory: Path) -> None:
-    """dcp.load of a sharded state, in any world size. Raises CheckpointError on every rank if any failed."""
-    reader = FileSystemReader(directory)
+def load_sharded(target: Target, state: TrainState, directory: Path | str, reader: FileSystemReader | None = None) -> None:
+    """dcp.load of a sharded state, in any world size. Raises CheckpointError on every rank if any failed.
+
+    `reader` reads what isn't a directory on a file system.
+    """
+    reader = reader or FileSystemReader(directory)
     # One collective call after the other: a rank that failed in the first must not meet peers that are in the second.
-    metadata = target.together(f"reading {directory / METADATA}", reader.read_metadata)
+    metadata = target.together(f"reading {directory}/{METADATA}", reader.read_metadata)
     same_world = saved_world_size(metadata.state_dict_metadata) == target.world_size
     template = state.sharded_state_dict(with_rank_state=same_world)
     with dcp_errors(f"loading {directory}"):

@@ -1,0 +1,88 @@
+"""`chaosckpt drill`: the restart test of a scenario, as a certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import msgspec
+
+from chaosckpt import plugins
+from chaosckpt.campaign import run_directory, scenario
+from chaosckpt.cli import output
+from chaosckpt.errors import UsageError
+from chaosckpt.model.certificate import Certificate
+from chaosckpt.model.journal import Journal, encode
+
+PAGE = "certificate.html"
+
+EXAMPLES = """\b
+Examples:
+  chaosckpt drill scenarios/dcp.toml
+  chaosckpt drill my_target.py:MyTarget --html certificate.html
+  chaosckpt drill dcp --json
+
+\b
+Exit codes: 0 all that was asked held, 1 something did not, 2 usage, 3 something could not be tested."""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("what", metavar="SCENARIO")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
+@click.option("--html", metavar="FILE", help="Write the certificate as a page, too; it needs no network to be read.")
+@click.option("--run-dir", metavar="DIR", help="A new or empty directory that keeps the certificate and its journals.")
+@click.pass_context
+def drill(context: click.Context, what: str, as_json: bool, html: str | None, run_dir: str | None) -> None:
+    """Test whether SCENARIO's job restarts from its checkpoints: a TOML file, the name of a shipped scenario, or a target as
+    FILE.py:CLASS.
+
+    Saves a known step, ends the job, restores it in a fresh allocation, trains on, and kills a later save at several exact points. The
+    scenario's table [drill] asks for more.
+    """
+    found = scenario.find(what)
+    page = _writable(html)
+    run = run_directory.create(run_dir) if run_dir is not None else None
+    journals: list[Journal] = []
+    # Imported late, so that help and bad input are answered at once.
+    from chaosckpt.measure.drill import drill as carry_out
+    from chaosckpt.report.certificate_text import certificate_text
+
+    certificate = carry_out(
+        found,
+        tuple(plugins.invariants().values()),
+        say=lambda text: click.echo(f"drill: {text}", err=True),
+        keep=journals.append,
+    )
+    for place in filter(None, (page, run and run / PAGE)):
+        from chaosckpt.report.certificate_page import certificate_page
+
+        place.write_text(certificate_page(certificate), encoding="utf-8")
+    if run is not None:
+        _store(run, certificate, journals)
+    if as_json:
+        output.print_json({"held": certificate.held, **output.plain(certificate)})
+    else:
+        output.console().print(certificate_text(certificate))
+    context.exit(certificate.exit_code)
+
+
+def _store(run: Path, certificate: Certificate, journals: Sequence[Journal]) -> None:
+    """Keep what the certificate says, and the journals in which its evidence has its numbers: restart by restart, kill by kill."""
+    (run / "certificate.json").write_bytes(msgspec.json.format(msgspec.json.encode(certificate), indent=2) + b"\n")
+    (run / "journals").mkdir()
+    for number, journal in enumerate(journals):
+        lines = b"".join(encode(event) + b"\n" for event in journal.events)
+        (run / "journals" / f"{number:03d}.jsonl").write_bytes(lines)
+
+
+def _writable(html: str | None) -> Path | None:
+    """The file of --html. Raises UsageError, before anything is run, where it can't be written."""
+    if html is None:
+        return None
+    path = Path(html).expanduser()
+    if path.is_dir() or not path.parent.is_dir():
+        raise UsageError(
+            f"--html {html}: {'it is a directory' if path.is_dir() else f'there is no directory {path.parent}'}; name a file"
+        )
+    return path

@@ -1,0 +1,151 @@
+"""`chaosckpt measure`: what the checkpointing of a scenario costs, and how often to save."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from chaosckpt.campaign import run_directory, scenario
+from chaosckpt.cli import output
+from chaosckpt.errors import UsageError
+from chaosckpt.measure import failure_rate, quantities
+from chaosckpt.measure.options import MeasureOptions
+from chaosckpt.model.measurement import FailureRate, Measurement, document
+
+RESULT = "measurement.json"
+PAGE = "measurement.html"
+EXAMPLES = """\b
+Examples:
+  chaosckpt measure scenarios/dcp-async.toml --mtbf 24h
+  chaosckpt measure dcp --ranks 1,2 --size 1MB,64MB --html dcp.html
+  chaosckpt measure my_target.py:MyTarget --failures 7/30d --tolerated-loss 30min
+  chaosckpt measure --compare before.json after.json
+
+\b
+Exit codes: 0 measured, 2 usage, 3 harness trouble."""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("what", metavar="[SCENARIO]", required=False)
+@click.option("--ranks", metavar="N,N,…", help="Numbers of ranks to sweep over. Default: the scenario's main topology.")
+@click.option(
+    "--size", metavar="SIZE,…", help="Checkpoint sizes to sweep over, as in 1MB,64MB. Default: the scenario's workload."
+)
+@click.option(
+    "--repeats", type=click.IntRange(min=1), default=5, show_default=True, help="How often everything is timed."
+)
+@click.option(
+    "--warm-up", type=click.IntRange(min=0), default=1, show_default=True, help="Saves before those that count."
+)
+@click.option(
+    "--neighbours",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="Save again beside 1, 2, … so many jobs that write the same way on the same storage.",
+)
+@click.option("--mtbf", metavar="TIME", help="The mean time between failures of the whole job, as in 24h.")
+@click.option("--failures", metavar="N/TIME", help="A failure rate that was counted, instead of --mtbf, as in 7/30d.")
+@click.option("--tolerated-loss", metavar="TIME", help="The most training that a failure may cost, as in 30min.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
+@click.option("--html", metavar="FILE", help="Write a page with plots, too; it needs no network to be read.")
+@click.option("--run-dir", metavar="DIR", help="A new or empty directory that keeps the JSON and the page.")
+@click.option(
+    "--compare", nargs=2, metavar="A.json B.json", help="Measure nothing: show the ratios of two stored measurements."
+)
+def measure(what: str | None, compare: tuple[str, str] | None, as_json: bool, **given: object) -> None:
+    """Measure what the checkpointing of SCENARIO costs: a TOML file, the name of a shipped scenario, or a target as FILE.py:CLASS.
+
+    Stall and completion of saves, restart in fresh processes, space, the same beside neighbours, and the interval to save at. Nothing
+    runs under the gate.
+    """
+    if compare is not None:
+        if what is not None:
+            raise UsageError(f"--compare measures nothing; leave out {what!r}")
+        _compare(*compare, as_json=as_json)
+        return
+    if what is None:
+        raise UsageError(
+            "name what to measure: a scenario (see `chaosckpt list scenarios`) or a target as my_target.py:MyTarget"
+        )
+    options = _options(what, given)
+    page = _file(given["html"])
+    run = run_directory.create(str(given["run_dir"])) if given["run_dir"] is not None else None
+    # Imported late, so that help and bad input are answered at once.
+    from chaosckpt.measure import measuring
+
+    found = measuring.measure(options, lambda text: click.echo(f"measure: {text}", err=True))
+    _show(found, as_json)
+    _store(found, run, page)
+
+
+def _options(what: str, given: dict[str, object]) -> MeasureOptions:
+    """Everything is checked before anything is touched."""
+    ranks, size, loss = given["ranks"], given["size"], given["tolerated_loss"]
+    options = MeasureOptions(
+        scenario=scenario.find(what),
+        ranks=quantities.counts(str(ranks), "--ranks") if ranks is not None else (),
+        sizes=quantities.sizes(str(size), "--size") if size is not None else (),
+        repeats=int(str(given["repeats"])),
+        warm_up=int(str(given["warm_up"])),
+        neighbours=int(str(given["neighbours"])),
+        failure_rate=_rate(given["mtbf"], given["failures"]),
+        tolerated_loss_seconds=quantities.seconds(str(loss), "--tolerated-loss") if loss is not None else None,
+    )
+    from chaosckpt.measure import checks, sweep
+
+    checks.check(options, sweep.points(options))
+    return options
+
+
+def _rate(mtbf: object, failures: object) -> FailureRate | None:
+    if mtbf is not None and failures is not None:
+        raise UsageError(f"--mtbf {mtbf} and --failures {failures}: name one of them")
+    if mtbf is not None:
+        return failure_rate.given(quantities.seconds(str(mtbf), "--mtbf"))
+    return failure_rate.counted(*quantities.failures(str(failures), "--failures")) if failures is not None else None
+
+
+def _file(path: object) -> Path | None:
+    """The file of --html. Raises UsageError where it can't be one."""
+    if path is None:
+        return None
+    found = Path(str(path)).expanduser()
+    if found.is_dir() or not found.parent.is_dir():
+        problem = "it is a directory" if found.is_dir() else f"there is no directory {found.parent}"
+        raise UsageError(f"--html {path}: {problem}; name a file")
+    return found
+
+
+def _show(found: Measurement, as_json: bool) -> None:
+    if as_json:
+        output.print_json(document(found))
+        return
+    from chaosckpt.report.measurement_text import measurement_text
+
+    output.console().print(measurement_text(found))
+
+
+def _store(found: Measurement, run: Path | None, page: Path | None) -> None:
+    """Keep the JSON and the page where they were asked for."""
+    files = [file for file in (page, run / PAGE if run else None) if file is not None]
+    if files:
+        from chaosckpt.report.measurement_page import measurement_page
+
+        text = measurement_page(found)
+        for file in files:
+            file.write_text(text, encoding="utf-8")
+    if run is not None:
+        (run / RESULT).write_text(output.json_text(document(found)), encoding="utf-8")
+
+
+def _compare(before: str, after: str, *, as_json: bool) -> None:
+    from chaosckpt.measure.compare import compare
+    from chaosckpt.report.measurement_comparison import comparison_text
+
+    found = compare(before, after)
+    if as_json:
+        output.print_json(found)
+    else:
+        output.console().print(comparison_text(found))

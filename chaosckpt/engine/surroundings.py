@@ -1,0 +1,74 @@
+"""Surroundings: what a rank finds around itself when its life begins: its process, its environment, its versions, its filters."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+
+from chaosckpt.engine.messages import Place, Surroundings
+
+_FILTERS = "Seccomp_filters:"
+
+
+def look_around(place: Place) -> Surroundings:
+    """What this process sees now. Changes nothing; reads /proc, the tiers' directories and what is installed."""
+    return Surroundings(
+        rank=place.rank,
+        pid=os.getpid(),
+        began=began(os.getpid()),
+        argv=tuple(_words("/proc/self/cmdline")),
+        executable=sys.executable,
+        environment=tuple(sorted(word.partition("=")[0] for word in _words("/proc/self/environ"))),
+        temporary=tempfile.gettempdir(),
+        local_files=_files(place.tiers["local"]),
+        filters=filters("self"),
+        versions=versions(),
+    )
+
+
+def began(pid: int) -> str:
+    """When a process began, in the kernel's ticks since boot; empty when there is none of that number."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            return stream.read().rpartition(b")")[2].split()[19].decode()
+    except OSError:
+        return ""
+
+
+def filters(process: int | str) -> int:
+    """How many seccomp filters are in force for a process; -1 where the kernel (before 5.9) doesn't tell."""
+    with open(f"/proc/{process}/status") as stream:
+        found = next((line for line in stream if line.startswith(_FILTERS)), None)
+    return -1 if found is None else int(found.removeprefix(_FILTERS))
+
+
+def versions() -> dict[str, str]:
+    """The interpreter's version, and that of every distribution that it can import from, by its normalised name."""
+    found = {
+        name.lower().replace("_", "-"): version
+        for distribution in _distributions()
+        if (name := distribution.metadata["Name"]) and (version := distribution.version)
+    }
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        found["torch"] = str(torch.__version__)
+    return {"python": f"{platform.python_implementation()} {platform.python_version()}", **dict(sorted(found.items()))}
+
+
+def _distributions() -> Iterable[metadata.Distribution]:
+    """Those found later on the path are hidden by those found before."""
+    return reversed(list(metadata.distributions()))
+
+
+def _words(path: str) -> list[str]:
+    with open(path, "rb") as stream:
+        return [os.fsdecode(word) for word in stream.read().split(b"\0") if word]
+
+
+def _files(directory: str) -> tuple[str, ...]:
+    return tuple(sorted(str(path.relative_to(directory)) for path in Path(directory).rglob("*") if path.is_file()))

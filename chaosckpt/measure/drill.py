@@ -1,0 +1,197 @@
+"""The drill: the restart test of one scenario, step by step, as a certificate. It works without a gate, but for the interruptions."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from chaosckpt.engine import gate_mode, storage
+from chaosckpt.engine.arena import Arena, local_arena
+from chaosckpt.engine.reference import References
+from chaosckpt.engine.trial import guarantees
+from chaosckpt.errors import UsageError
+from chaosckpt.measure import file_system
+from chaosckpt.measure.drill_certificate import Carried, Seen, certificate
+from chaosckpt.measure.drill_findings import Findings, judge
+from chaosckpt.measure.drill_interpreter import require_interpreter
+from chaosckpt.measure.drill_interrupt import Rehearsal, cuts, interrupt, rehearse
+from chaosckpt.measure.drill_restart import Restarting
+from chaosckpt.model.certificate import Certificate
+from chaosckpt.model.journal import Journal
+from chaosckpt.model.measurement import FileSystem
+from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.topology import Topology
+from chaosckpt.oracle.invariant import Invariant
+
+Say = Callable[[str], None]
+Keep = Callable[[Journal], None]
+
+
+def drill(
+    scenario: Scenario,
+    invariants: Sequence[Invariant],
+    *,
+    say: Say = lambda text: None,
+    keep: Keep = lambda journal: None,
+) -> Certificate:
+    """Carry out every step that the scenario asks for; `keep` receives each journal, in which a certificate's evidence has its numbers.
+
+    Everything that it starts has ended, and all storage of its own is gone, when it returns or raises. Raises UsageError for what
+    can't be drilled, HarnessError for trouble of the harness.
+    """
+    known, later = known_steps(scenario)
+    scenario = _drilled(scenario)
+    if scenario.drill.restore_python:
+        say(f"looking at {scenario.drill.restore_python}")
+        require_interpreter(scenario.drill.restore_python)
+    mode = gate_mode.choose(scenario)
+    say("starting the first node")
+    with _arena(scenario, gate=mode == "seccomp") as golden:
+        shared = storage.make_below(scenario.storage.shared)
+        try:
+            return _Drill(scenario, invariants, golden, shared, known, later, mode, say, keep).carry_out()
+        finally:
+            storage.remove(shared)
+
+
+def known_steps(scenario: Scenario) -> tuple[int, int]:
+    """The step that is saved and restored, and the later one whose save is interrupted: the last two that the workload saves, so that
+    there are older checkpoints, too, which must not be taken. Raises UsageError where there are no two."""
+    settings = scenario.workload
+    saves = [step for step in range(1, settings.steps + 1) if step % settings.save_every == 0 or step == settings.steps]
+    if scenario.command is not None:
+        raise UsageError(
+            "a drill needs a target, and this scenario has a [command]; `chaosckpt fuzz` tests unmodified commands"
+        )
+    if len(saves) < 2:
+        raise UsageError(
+            f"a drill restores one save and interrupts a later one, but workload.steps = {settings.steps} with workload.save_every = "
+            f"{settings.save_every} has only one save; raise steps to {2 * settings.save_every} or more"
+        )
+    return saves[-2], saves[-1]
+
+
+def _drilled(scenario: Scenario) -> Scenario:
+    """A drill confirms what is saved, so that its script awaits its saves whatever the scenario's does; and its nodes are as many as
+    any topology needs in which something is restored."""
+    ranks = tuple(dict.fromkeys((*scenario.topology.ranks, *scenario.drill.restore_ranks)))
+    return msgspec.structs.replace(
+        scenario,
+        workload=msgspec.structs.replace(scenario.workload, at_end="await"),
+        topology=msgspec.structs.replace(scenario.topology, ranks=ranks),
+    )
+
+
+@contextmanager
+def _arena(scenario: Scenario, *, gate: bool, modules: tuple[str, ...] = ()) -> Iterator[Arena]:
+    """An arena on this machine that is gone afterwards."""
+    directory = storage.make_below(scenario.storage.shared)
+    try:
+        arena = local_arena(scenario, directory, gate=gate, modules=modules)
+    except BaseException:
+        storage.remove(directory)
+        raise
+    try:
+        yield arena
+    finally:
+        arena.close()
+
+
+class _Drill:
+    def __init__(
+        self,
+        scenario: Scenario,
+        invariants: Sequence[Invariant],
+        golden: Arena,
+        shared: Path,
+        known: int,
+        later: int,
+        mode: str,
+        say: Say,
+        keep: Keep,
+    ) -> None:
+        self.scenario = scenario
+        self.invariants = invariants
+        self.golden = golden
+        self.shared = shared
+        self.known = known
+        self.later = later
+        self.mode = mode
+        self.say = say
+        self.keep = keep
+        self.references = References(scenario)
+
+    def carry_out(self) -> Certificate:
+        first = self.scenario.topology.topologies[0]
+        main = self.restart(first)
+        interruptions: list[Findings] = []
+        changes: list[Carried] = []
+        elsewhere: Carried | None = None
+        if main.restart.new is not None:
+            interruptions = self.interruptions()
+            changes = [self.restart(Topology(ranks)) for ranks in self.scenario.drill.restore_ranks]
+            if self.scenario.drill.restore_python:
+                elsewhere = self.restart(first, self.scenario.drill.restore_python)
+        return certificate(
+            self.scenario,
+            guarantees(self.scenario, self.golden),
+            Seen(
+                known_step=self.known,
+                later_step=self.later,
+                gate=self.mode,
+                main=main,
+                interruptions=tuple(interruptions),
+                changes=tuple(changes),
+                elsewhere=elsewhere,
+                file_systems=self.file_systems(),
+            ),
+        )
+
+    def file_systems(self) -> tuple[FileSystem, ...]:
+        """What the tiers lie on."""
+        mounts = file_system.parse(file_system.MOUNTS.read_text())
+        local = self.scenario.storage.local or tempfile.gettempdir()
+        return (
+            file_system.describe("shared", self.shared.parent, mounts),
+            file_system.describe("local", local, mounts),
+        )
+
+    def restart(self, topology: Topology, python: str = "") -> Carried:
+        named = self.scenario.drill.environment
+        restart = Restarting(
+            self.scenario,
+            self.shared,
+            self.golden,
+            self.references,
+            known_step=self.known,
+            topology=topology,
+            python=python,
+            environment={name: os.environ[name] for name in named if name in os.environ},
+            say=self.say,
+        ).run()
+        return Carried(restart, self.judged(restart.journal))
+
+    def judged(self, journal: Journal) -> Findings:
+        """Keep a journal, and judge it."""
+        self.keep(journal)
+        return judge(self.scenario, journal, self.invariants)
+
+    def interruptions(self) -> list[Findings]:
+        """Kills under the gate; where the later save does nothing on a tier that the gate could see, at stage boundaries."""
+        self.say("rehearsing a run without faults")
+        rehearsal = rehearse(self.golden, self.scenario, self.later)
+        if rehearsal.points or self.mode != "seccomp":
+            return self._interrupt(self.golden, rehearsal)
+        self.mode = "none"
+        with _arena(self.scenario, gate=False, modules=self.golden.nodes[0].modules) as arena:
+            return self._interrupt(arena, rehearse(arena, self.scenario, self.later))
+
+    def _interrupt(self, arena: Arena, rehearsal: Rehearsal) -> list[Findings]:
+        faults = cuts(rehearsal.points, self.scenario.drill.interruptions)
+        journals = interrupt(arena, self.scenario, faults, self.references, rehearsal.deadlines, self.say)
+        return [self.judged(journal) for journal in journals]

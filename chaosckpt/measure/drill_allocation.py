@@ -1,0 +1,97 @@
+"""Allocations of a drill: nodes with their own processes, node-local storage and temporary directory, around one shared storage."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+
+import msgspec
+
+import chaosckpt
+from chaosckpt.engine import storage
+from chaosckpt.engine.arena import Arena, node_settings
+from chaosckpt.engine.local import LocalNode
+from chaosckpt.model.scenario import Scenario
+
+
+class Allocation:
+    """Nodes on this machine, without a gate. Closing it leaves shared storage as it is, and nothing else.
+
+    `fresh`: ranks are started by exec, and find nothing of this process's environment but the `environment` given here. `python` is
+    their interpreter; empty: this one. `temporary` is their temporary directory, new with the allocation.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        shared: Path,
+        *,
+        fresh: bool = False,
+        environment: Mapping[str, str] | None = None,
+        python: str = "",
+        modules: tuple[str, ...] = (),
+    ) -> None:
+        self.directory = storage.make_below(scenario.storage.local)
+        try:
+            self.temporary = self.directory / "tmp"
+            logs = self.directory / "logs"
+            for made in (self.temporary, logs):
+                made.mkdir()
+            settings = msgspec.structs.replace(
+                node_settings(scenario, logs, gate=False, modules=modules, import_path=()),
+                temporary=str(self.temporary),
+                python=python,
+            )
+            if fresh:
+                given = {
+                    **(environment or {}),
+                    "PYTHONPATH": code_path(self.directory, (environment or {}).get("PYTHONPATH")),
+                }
+                settings = msgspec.structs.replace(settings, launch="exec", environment=given)
+            self.node = LocalNode(settings)
+        except BaseException:
+            storage.remove(self.directory)
+            raise
+        self.arena = Arena([self.node] * scenario.topology.nodes, shared, self.directory)
+        self.nodes = range(scenario.topology.nodes)
+        self.node.call("reset", [self.arena.tiers(number)["local"] for number in self.nodes])
+
+    def empty_shared(self) -> None:
+        """Delete what shared storage holds."""
+        self.node.call("reset", [self.arena.tiers(0)["shared"]])
+
+    def empty_temporary(self) -> list[str]:
+        """The names that lie in the temporary directory; it is emptied of them."""
+        found = sorted(os.listdir(self.temporary))
+        if found:
+            self.node.call("reset", [str(self.temporary)])
+        return found
+
+    def local_files(self) -> dict[int, int]:
+        """How many files each node's own storage holds."""
+        return {
+            number: len(self.node.call("inventory", {"local": self.arena.tiers(number)["local"]}))
+            for number in self.nodes
+        }
+
+    def close(self) -> None:
+        """End every process of it; its nodes' own storage and temporary directory are gone afterwards."""
+        self.node.close()
+        storage.remove(self.directory)
+
+
+def code_path(directory: Path, given: str | None = None) -> str:
+    """A PYTHONPATH by which any interpreter finds this very chaosckpt, and nothing else from where it is installed.
+
+    It leads into `directory`, in which links are made.
+    """
+    code = directory / "code"
+    code.mkdir()
+    package = Path(chaosckpt.__file__).parent
+    (code / package.name).symlink_to(package)
+    found = getattr(metadata.distribution("chaosckpt"), "_path", None)  # its entry points name the built-in targets
+    if found is not None and Path(found).is_dir():
+        (code / Path(found).name).symlink_to(found)
+    return os.pathsep.join([str(code), *filter(None, [given])])

@@ -1,0 +1,120 @@
+"""The interruptions of a drill: a later save is killed at several exact points, under the gate, and the job goes on with the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from chaosckpt.engine.arena import Arena
+from chaosckpt.engine.attempt import AttemptRun
+from chaosckpt.engine.deadlines import Deadlines
+from chaosckpt.engine.golden import points as points_of
+from chaosckpt.engine.messages import AttemptOrder, Labelled
+from chaosckpt.engine.reference import References
+from chaosckpt.engine.trial import run_trial
+from chaosckpt.faults.cut import Cut
+from chaosckpt.model import journal as j
+from chaosckpt.model.census import Point, unsteady
+from chaosckpt.model.fault import Trigger
+from chaosckpt.model.operation import MARK, WRITING, When
+from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.schedule import AttemptPlan, Schedule
+
+_FIRST = Deadlines(golden_seconds=5.0, floor_seconds=10.0, factor=3.0)
+
+
+_CHANGING = (WRITING - {"close"}) | {MARK}
+"""What is worth a kill: closing a file changes nothing on storage."""
+
+
+class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
+    """A fault-free run: the operations of the later save at which a job can be killed, in their order, and how long it took."""
+
+    points: tuple[Point, ...]
+    outcome: str
+    deadlines: Deadlines
+
+
+def rehearse(arena: Arena, scenario: Scenario, later_step: int) -> Rehearsal:
+    """Run the job once, on emptied storage, and note what the save of `later_step` does."""
+    topology = scenario.topology.topologies[0]
+    arena.reset()
+    order = AttemptOrder(
+        attempt=0,
+        intent="start",
+        world_size=topology.world_size,
+        places=(),
+        record="operations",
+        collective_timeout_seconds=_FIRST.collective_seconds,
+    )
+    run = _Timed(arena, order, topology, (), lambda event: None, _FIRST)
+    outcome = run.run()
+    kept: list[list[Labelled]] = []
+    for node in arena.distinct():
+        kept.extend(msgspec.convert(node.call("records"), list[list[Labelled]]))
+    found = points_of(kept)
+    skipped = unsteady(found)
+    chosen = tuple(
+        point
+        for index, point in enumerate(found)
+        if point.label.step == later_step and point.address.op in _CHANGING and index not in skipped
+    )
+    return Rehearsal(points=chosen, outcome=outcome, deadlines=Deadlines(golden_seconds=run.seconds, factor=3.0))
+
+
+class _Timed(AttemptRun):
+    """An attempt that tells how long it took, for deadlines only."""
+
+    @property
+    def seconds(self) -> float:
+        return max(0.5, self._last_progress - self._started)
+
+
+def cuts(points: Sequence[Point], count: int) -> tuple[Cut, ...]:
+    """Whole-job kills at about `count` of these points, in their order; fewer where there are fewer points.
+
+    Before the first, after and before the last (which commits, or nearly), in the middle of the largest write, and then spread evenly.
+    """
+    if not points:
+        return ()
+    last = len(points) - 1
+    largest = max(range(len(points)), key=lambda i: (points[i].address.op == "write", points[i].length or 0, -i))
+    length = points[largest].length or 0
+    wanted: list[tuple[int, When, int]] = [(0, "before", 0)]
+    if points[last].address.op != MARK:  # a report has no after: what comes next is the next report
+        wanted.append((last, "after", 0))
+    wanted.append((last, "before", 0))
+    if points[largest].address.op == "write" and length > 1:
+        wanted.append((largest, "torn", length // 2))
+    wanted = list(dict.fromkeys(wanted))[:count]
+    left = count - len(wanted)
+    wanted += [(number * last // (left + 1), "before", 0) for number in range(1, left + 1)]
+    order: tuple[When, ...] = ("before", "torn", "after")
+    chosen = sorted(dict.fromkeys(wanted), key=lambda one: (one[0], order.index(one[1])))
+    return tuple(Cut((Trigger(points[index].address, when, torn),)) for index, when, torn in chosen)
+
+
+def interrupt(
+    arena: Arena,
+    scenario: Scenario,
+    faults: Sequence[Cut],
+    references: References,
+    deadlines: Deadlines,
+    say: Callable[[str], None],
+) -> list[j.Journal]:
+    """One trial for each cut: the job is killed there, launched again, and ends. Raises HarnessError for trouble of the harness."""
+    journals = []
+    for number, fault in enumerate(faults, start=1):
+        say(f"interrupting a save, {number} of {len(faults)}: {fault.describe()}")
+        journals.append(
+            run_trial(
+                scenario,
+                Schedule((AttemptPlan((fault,)),)),
+                arena,
+                trial=f"drill, interruption {number}",
+                deadlines=deadlines,
+                references=references,
+            )
+        )
+    return journals

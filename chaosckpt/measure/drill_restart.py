@@ -1,0 +1,197 @@
+"""The restart of a drill: a known step is saved in one allocation and restored in a fresh one, of which a journal tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from chaosckpt.engine.arena import Arena
+from chaosckpt.engine.attempt import AttemptRun
+from chaosckpt.engine.audit import audit
+from chaosckpt.engine.deadlines import Deadlines
+from chaosckpt.engine.messages import AttemptOrder, Surroundings
+from chaosckpt.engine.reference import References
+from chaosckpt.engine.surroundings import began, filters
+from chaosckpt.engine.trial import guarantees, something_acknowledged
+from chaosckpt.errors import HarnessError
+from chaosckpt.measure.drill_allocation import Allocation
+from chaosckpt.model import journal as j
+from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.schedule import AttemptPlan, Schedule, to_builtins
+from chaosckpt.model.topology import Topology
+
+COLLECTIVE_SECONDS = 30.0
+"""Ranks that are started cold import torch for seconds, one perhaps much longer than its peer."""
+_NEVER_SAVED = 0
+PATIENT = Deadlines(golden_seconds=5.0, floor_seconds=20.0, factor=3.0)
+"""Everything in a drill runs alone, so that a hang needs no second look: three times the deadline at once."""
+
+
+class Allocated(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one allocation of a restart, beside the journal."""
+
+    surroundings: tuple[Surroundings, ...] = ()
+    temporary_found: tuple[str, ...] = ()
+    """What lay in its temporary directory before its ranks were started."""
+
+
+class Restart(msgspec.Struct, frozen=True, kw_only=True):
+    """A restart as it was carried out. `new` is None where nothing was saved that could have been restored."""
+
+    journal: j.Journal
+    topology: Topology
+    known_step: int
+    python: str = ""
+    """The interpreter of the fresh allocation; empty: this one."""
+    own_filters: int = 0
+    """How many seccomp filters the harness itself is under."""
+    old: Allocated
+    new: Allocated | None = None
+    local_files: dict[int, int] = {}
+    """How many files each old node's own storage held when it was dropped."""
+
+
+class _Run(AttemptRun):
+    """An attempt whose ranks tell what they find around them."""
+
+    surroundings: tuple[Surroundings, ...] = ()
+
+    def surrounded(self, message: Surroundings) -> None:
+        self.surroundings = (*self.surroundings, message)
+
+
+class Restarting:
+    """Carries out one restart. `references` are lived on `golden`, an arena of its own that outlives the allocations.
+
+    `topology` and `python` are those of the fresh allocation; `environment` is all that it is given of this process's own.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        shared: Path,
+        golden: Arena,
+        references: References,
+        *,
+        known_step: int,
+        topology: Topology,
+        python: str = "",
+        environment: Mapping[str, str],
+        say: Callable[[str], None],
+    ) -> None:
+        self._scenario = scenario
+        self._shared = shared
+        self._golden = golden
+        self._references = references
+        self._known = known_step
+        self._first = scenario.topology.topologies[0]
+        self._second = topology
+        self._python = python
+        self._environment = environment
+        self._say = say
+        self._events: list[j.AnyEvent] = []
+
+    def run(self) -> Restart:
+        """Save, end, restore in a fresh allocation, train on. Raises HarnessError for trouble of the harness."""
+        self._record(self._started())
+        self._references.begin()
+        old, files = self._save()
+        new = self._restore(files) if something_acknowledged(self._events) else None
+        self._record(j.TrialEnded())
+        return Restart(
+            journal=j.Journal(tuple(self._events)),
+            topology=self._second,
+            known_step=self._known,
+            python=self._python,
+            own_filters=filters("self"),
+            old=old,
+            new=new,
+            local_files=files,
+        )
+
+    def _record(self, event: j.AnyEvent) -> None:
+        self._events.append(event)
+
+    def _started(self) -> j.TrialStarted:
+        facts = self._golden.nodes[0].facts
+        return j.TrialStarted(
+            trial=f"drill, restart as {self._second}{' under ' + self._python if self._python else ''}",
+            schedule=to_builtins(Schedule((AttemptPlan(),))),
+            guarantees=guarantees(self._scenario, self._golden),
+            scenario=self._scenario.name,
+            total_steps=self._scenario.workload.steps,
+            fresh_start=self._scenario.run.fresh_start,
+            keeps_rng=facts.keeps_rng,
+            outstanding=facts.outstanding,
+            at_end=self._scenario.workload.at_end,
+        )
+
+    def _save(self) -> tuple[Allocated, dict[int, int]]:
+        self._say(f"saving step {self._known}, and ending the job")
+        allocation = Allocation(self._scenario, self._shared, modules=self._golden.nodes[0].modules)
+        try:
+            allocation.empty_shared()
+            run, order = self._attempt(allocation, 0, self._first, stop_after=self._known)
+            # Asked for a step that is never saved, the target lists what it retains and loads nothing: that is the restore's part.
+            audit(allocation.arena, order, self._first, (_NEVER_SAVED,), self._record, PATIENT)
+            files = allocation.local_files()
+        finally:
+            allocation.close()
+        self._refer(0, self._first)
+        return _allocated(run, ()), files
+
+    def _restore(self, files: Mapping[int, int]) -> Allocated:
+        ranks = f"{self._second.world_size} ranks" if self._second.world_size > 1 else "one rank"
+        self._say(f"restoring with {ranks} in a fresh allocation" + (f", under {self._python}" if self._python else ""))
+        for node, count in sorted(files.items()):
+            if count:
+                self._record(
+                    j.StorageDestroyed(attempt=1, tier="local", node=node, files=count, cause="local-storage-loss")
+                )
+        allocation = Allocation(
+            self._scenario, self._shared, fresh=True, environment=self._environment, python=self._python
+        )
+        try:
+            found = allocation.empty_temporary()
+            run, _ = self._attempt(allocation, 1, self._second)
+        finally:
+            allocation.close()
+        self._refer(1, self._second)
+        return _allocated(run, found)
+
+    def _attempt(
+        self, allocation: Allocation, number: int, topology: Topology, stop_after: int | None = None
+    ) -> tuple[_Run, AttemptOrder]:
+        order = AttemptOrder(
+            attempt=number,
+            intent="resume" if number else "start",
+            world_size=topology.world_size,
+            places=(),
+            collective_timeout_seconds=COLLECTIVE_SECONDS,
+            stop_after=stop_after,
+            look_around=True,
+        )
+        run = _Run(allocation.arena, order, topology, (), self._record, PATIENT, self._scenario.topology.groups)
+        launch = "exec" if number else self._scenario.run.launch
+        self._record(
+            j.AttemptStarted(
+                attempt=number, ranks=topology.ranks, intent=order.intent, closing=bool(number), launch=launch
+            )
+        )
+        run.run()
+        return run, msgspec.structs.replace(order, look_around=False, stop_after=None)
+
+    def _refer(self, number: int, topology: Topology) -> None:
+        reference = self._references.after(self._events, number, topology, self._golden, PATIENT)
+        if reference is not None:
+            self._record(reference)
+
+
+def _allocated(run: _Run, found: Sequence[str]) -> Allocated:
+    seen = tuple(sorted(run.surroundings, key=lambda one: one.rank))
+    alive = tuple(one.pid for one in seen if began(one.pid) == one.began)
+    if alive:
+        raise HarnessError(f"processes {alive} of an allocation that was ended are still there")
+    return Allocated(surroundings=seen, temporary_found=tuple(found))

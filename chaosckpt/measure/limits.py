@@ -1,0 +1,135 @@
+"""What bounds an interval: saves that must not pile up, the loss that is tolerated, the space for what is retained."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from chaosckpt.measure.overhead import Costs
+from chaosckpt.model.measurement import Limit
+from chaosckpt.report.quantities import bytes_text, seconds_text
+
+
+class Needs(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job asks for, and the space that it has. None: nothing is asked, or nothing is known.
+
+    `keep_seconds` is how long a checkpoint is kept by age; without it a fixed number of generations is retained.
+    """
+
+    tolerated_loss_seconds: float | None = None
+    checkpoint_bytes: int = 0
+    retained_generations: int = 1
+    retires: bool = True
+    temporary_bytes: int = 0
+    space_bytes: int | None = None
+    keep_seconds: float | None = None
+
+    @property
+    def newest_bytes(self) -> int:
+        """What lies beside the retained checkpoints while the next one is written."""
+        return max(self.temporary_bytes, self.checkpoint_bytes)
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an interval may lie. Where the bounds contradict each other the lower one wins: shorter intervals would only wait."""
+
+    low_seconds: float
+    high_seconds: float | None
+    limits: tuple[Limit, ...]
+
+    def nearest(self, seconds: float) -> float:
+        """The allowed interval nearest to this one."""
+        high = math.inf if self.high_seconds is None else self.high_seconds
+        return max(self.low_seconds, min(seconds, high))
+
+
+def worst_loss(costs: Costs, interval_seconds: float) -> float:
+    """The age of the newest complete checkpoint when the job fails just before the next one is complete, in seconds."""
+    return max(interval_seconds + costs.lost_seconds, costs.completion_seconds) + costs.completion_seconds
+
+
+def bounds(
+    costs: Costs, needs: Needs, completion_seconds: float, step_seconds: float | None, least_seconds: float
+) -> Bounds:
+    """The bounds from a backlog, a tolerated loss, space and the step; `completion_seconds` is the longest that was seen.
+
+    The upper bound is None where nothing bounds from above. One below the lower bound is raised to it, and its limit doesn't hold.
+    """
+    limits = [_backlog(costs, completion_seconds), *_step(step_seconds, completion_seconds), *_kept(costs, needs)]
+    low = max(least_seconds, *(limit.seconds for limit in limits if limit.seconds is not None))
+    tolerated = needs.tolerated_loss_seconds
+    if tolerated is None:
+        return Bounds(low_seconds=low, high_seconds=None, limits=tuple(limits))
+    high = tolerated - costs.completion_seconds - costs.lost_seconds
+    limits.append(_loss(costs, tolerated, high, low))
+    return Bounds(low_seconds=low, high_seconds=max(low, high), limits=tuple(limits))
+
+
+def storage_limit(needs: Needs, period_seconds: float) -> tuple[Limit, ...]:
+    """Whether what is retained fits the space, where the interval doesn't decide it; none where the space is unknown.
+
+    `period_seconds` lie between the beginnings of two saves.
+    """
+    if needs.space_bytes is None or needs.checkpoint_bytes <= 0 or needs.keep_seconds is not None:
+        return ()
+    peak = needs.retained_generations * needs.checkpoint_bytes + needs.newest_bytes
+    space = bytes_text(needs.space_bytes)
+    if needs.retires:
+        kept = (
+            "1 retained checkpoint"
+            if needs.retained_generations == 1
+            else f"{needs.retained_generations} retained checkpoints"
+        )
+        text = f"{kept} and one that is being written take {bytes_text(peak)}; {space} are free"
+    else:
+        saves = needs.space_bytes // needs.checkpoint_bytes
+        text = (
+            f"no checkpoint was ever removed: the {space} that are free are full after {saves} saves, "
+            f"{seconds_text(saves * period_seconds)} at this interval"
+        )
+    return (Limit(name="storage", seconds=None, holds=peak <= needs.space_bytes, sentence=text),)
+
+
+def _backlog(costs: Costs, completion: float) -> Limit:
+    text = f"a save was complete after {seconds_text(completion)} at the latest: at shorter intervals saves wait or pile up"
+    if not costs.write_behind_seconds:
+        text = f"a save took {seconds_text(completion)} at the longest, and is complete when it returns: saves can't pile up"
+    return Limit(name="backlog", bound="at least", seconds=completion, holds=True, sentence=text)
+
+
+def _step(step: float | None, completion: float) -> list[Limit]:
+    if step is None or step <= completion:
+        return []
+    text = f"a training step takes {seconds_text(step)}, and a save comes after a step"
+    return [Limit(name="step", bound="at least", seconds=step, holds=True, sentence=text)]
+
+
+def _kept(costs: Costs, needs: Needs) -> list[Limit]:
+    """What is kept by age, and one that is being written, have to fit the space."""
+    if needs.keep_seconds is None or needs.space_bytes is None or needs.checkpoint_bytes <= 0:
+        return []
+    asked = f"checkpoints of {bytes_text(needs.checkpoint_bytes)} that are kept for {seconds_text(needs.keep_seconds)}"
+    space = f"{bytes_text(needs.space_bytes)} are free"
+    generations = (needs.space_bytes - needs.newest_bytes) / needs.checkpoint_bytes
+    if generations < 1:
+        text = f"{asked} never fit: {space}, and two checkpoints need more; make room there"
+        return [Limit(name="storage", bound="at least", seconds=None, holds=False, sentence=text)]
+    shortest = max(0.0, needs.keep_seconds / generations - costs.lost_seconds)
+    text = f"{asked} have to fit, and {space}: at most {int(generations)} beside the one that is being written"
+    return [Limit(name="storage", bound="at least", seconds=shortest, holds=True, sentence=text)]
+
+
+def _loss(costs: Costs, tolerated: float, high: float, low: float) -> Limit:
+    asked = f"{seconds_text(tolerated)} are tolerated"
+    if high >= low:
+        text = (
+            f"at the worst moment the newest complete checkpoint is an interval, a save ({seconds_text(costs.lost_seconds)}) and a "
+            f"completion ({seconds_text(costs.completion_seconds)}) old; {asked}"
+        )
+    else:
+        text = (
+            f"{asked}, but even at the shortest interval that the other limits allow the newest complete checkpoint may be "
+            f"{seconds_text(worst_loss(costs, low))} old; make saves complete sooner, or tolerate more"
+        )
+    return Limit(name="tolerated loss", bound="at most", seconds=max(high, 0.0), holds=high >= low, sentence=text)

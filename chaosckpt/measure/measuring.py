@@ -1,0 +1,168 @@
+"""The whole of one measurement, in order: a sweep, saves, their space, restarts, neighbours, and what to make of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+
+from chaosckpt.engine.messages import MeasureOrder
+from chaosckpt.measure import boundary, checks, dependencies, figures, neighbours, notes, restarts, space
+from chaosckpt.measure.failure_rate import assumed
+from chaosckpt.measure.file_system import file_systems
+from chaosckpt.measure.interval import advise
+from chaosckpt.measure.interval_inputs import measured_inputs
+from chaosckpt.measure.job import Job, open_job
+from chaosckpt.measure.options import MeasureOptions
+from chaosckpt.measure.sweep import Point, points
+from chaosckpt.model.measurement import (
+    Capacity,
+    Contention,
+    IntervalAdvice,
+    Measurement,
+    RankFigures,
+    Restart,
+    ScalePoint,
+)
+from chaosckpt.model.metered import Metered, MeteredRecovery
+
+Say = Callable[[str], None]
+STEPS = 2
+"""Training steps before each save."""
+SPACE_SAVES = 2
+"""Saves whose space is watched, none of them timed."""
+SWEEP_RESTARTS = 2
+"""Restarts at each further point of a sweep, at most."""
+
+
+def measure(options: MeasureOptions, say: Say = lambda text: None) -> Measurement:
+    """Measure what checkpointing costs. Raises UsageError, before anything is begun, for what can't be measured here."""
+    sweep = points(options)
+    checks.check(options, sweep)
+    with ExitStack() as stack:
+        say("starting the nodes")
+        job = stack.enter_context(open_job(options.scenario))
+        *further, largest = sweep
+        scale = tuple(_sweep_point(job, point, options, say) for point in further)
+        full = _Full(job, largest, options, say)
+        full.take()
+        if options.neighbours:
+            say("starting the neighbours")
+            others = stack.enter_context(neighbours.open_neighbours(job, options.neighbours))
+            full.take_beside(others)
+        return full.result(scale)
+
+
+def _saves(job: Job, point: Point, options: MeasureOptions, say: Say) -> tuple[Metered, ...]:
+    """The saves of a job that begins anew."""
+    saves = "1 save" if options.repeats == 1 else f"{options.repeats} saves"
+    say(f"{saves}{f' after {options.warm_up}' if options.warm_up else ''}, {point.in_words}")
+    job.begin(point.workload)
+    order = MeasureOrder(
+        kind="saves",
+        warm_up=options.warm_up,
+        repeats=options.repeats,
+        steps=STEPS,
+        probe_directories=job.probe_directories(point.topology),
+    )
+    return job.run(point.topology, order, f"saving with {point.in_words}")
+
+
+def _sweep_point(job: Job, point: Point, options: MeasureOptions, say: Say) -> ScalePoint:
+    """A further point of a sweep: its saves, and restarts with a warm page cache."""
+    ranks = _saves(job, point, options, say)
+    boundary.lose_local(job, point.topology)
+    times = min(options.repeats, SWEEP_RESTARTS)
+    warm = restarts.restarted(job, point.topology, times, say, cold=False)
+    return figures.scale_point(ranks, figures.restart("warm", warm, ""))
+
+
+class _Full:
+    """The largest point, measured in full."""
+
+    def __init__(self, job: Job, point: Point, options: MeasureOptions, say: Say) -> None:
+        self.job = job
+        self.point = point
+        self.options = options
+        self.say = say
+        self.contention: tuple[Contention, ...] = ()
+
+    def take(self) -> None:
+        """Measure it alone."""
+        job, topology = self.job, self.point.topology
+        self.file_systems = file_systems(job.directories(topology))
+        self.free_bytes = shutil.disk_usage(job.arena.directory).free
+        self.ranks = _saves(job, self.point, self.options, self.say)
+        self.peaks = self._watch_space()
+        self.boundary = boundary.words(job.guarantees)
+        boundary.lose_local(job, topology)
+        self.lives = restarts.measured(job, topology, self.options.repeats, self.say)
+
+    def _watch_space(self) -> space.Peaks:
+        self.say(f"the space of {SPACE_SAVES} more saves")
+        directories = self.job.directories(self.point.topology)
+        order = MeasureOrder(kind="plain", repeats=SPACE_SAVES)
+        with space.Watch(
+            lambda: space.storage_bytes(directories), lambda: space.shared_memory_bytes(os.getpid())
+        ) as watch:
+            self.job.run(self.point.topology, order, "the saves whose space is watched")
+        return watch.peaks(SPACE_SAVES)
+
+    def take_beside(self, others: Sequence[Job]) -> None:
+        """Measure its saves again, beside neighbours."""
+        order = MeasureOrder(kind="plain", warm_up=self.options.warm_up, repeats=self.options.repeats, steps=STEPS)
+        self.contention = neighbours.contention(self.job, others, self.point, order, self.say)
+
+    def result(self, scale: Sequence[ScalePoint]) -> Measurement:
+        """Everything, with the advice. `scale` are the further points."""
+        scenario, workload = self.options.scenario, self.point.workload
+        by_rank = tuple(figures.rank_figures(metered, self._recoveries(metered.rank)) for metered in self.ranks)
+        found = tuple(restarts.figure(lives) for lives in self.lives)
+        capacity = figures.capacity(self.ranks, self.peaks, self.free_bytes)
+        return Measurement(
+            scenario=scenario.name,
+            target=scenario.target.use,
+            strategy=workload.strategy,
+            ranks=self.point.topology.world_size,
+            seed=workload.seed,
+            repeats=self.options.repeats,
+            warm_up=self.options.warm_up,
+            asynchronous=any(save.asynchronous for metered in self.ranks for save in metered.saves),
+            figures=by_rank,
+            restarts=found,
+            spans=figures.spans(self.ranks),
+            backlog=figures.backlog(self.ranks),
+            capacity=capacity,
+            contention=self.contention,
+            scale=(*scale, figures.scale_point(self.ranks, found[0])) if scale else (),
+            latencies=figures.latencies(self.ranks),
+            advice=self._advice(by_rank, found, capacity),
+            failure_boundary=self.boundary,
+            file_systems=self.file_systems,
+            versions=dependencies.versions_with(self.ranks[0].imports),
+            filters={str(metered.rank): metered.seccomp.mode for metered in self.ranks},
+            notes=self._notes(),
+        )
+
+    def _recoveries(self, rank: int) -> list[MeteredRecovery]:
+        """Of one rank, with the cold cache where there was one."""
+        found = (metered for life in self.lives[-1].lives for metered in life if metered.rank == rank)
+        return [metered.recovery for metered in found if metered.recovery is not None]
+
+    def _advice(self, by_rank: Sequence[RankFigures], found: Sequence[Restart], capacity: Capacity) -> IntervalAdvice:
+        inputs = measured_inputs(
+            by_rank,
+            found,
+            capacity,
+            self.options.failure_rate or assumed(),
+            self.contention,
+            tolerated_loss_seconds=self.options.tolerated_loss_seconds,
+        )
+        return advise(inputs)
+
+    def _notes(self) -> tuple[str, ...]:
+        """What a reader should know of how these figures came about."""
+        ranks = self.ranks
+        own = {note for metered in ranks for note in metered.notes}
+        return (*notes.of(ranks, self.peaks, self.contention), *sorted(own))

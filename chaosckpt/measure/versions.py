@@ -1,0 +1,45 @@
+"""The versions that a measurement depends on, found without importing what they are of."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from importlib import metadata
+
+UNKNOWN = "unknown"
+
+
+def versions(target: object) -> dict[str, str]:
+    """Versions of the runtime and of the libraries, by name, in a fixed order.
+
+    `target` is the checkpointer's class (or an object of it): the package that its module belongs to is named too, where that has a
+    version of its own.
+    """
+    found = {
+        "python": platform.python_version(),
+        "implementation": sys.implementation.name,
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "libc": " ".join(part for part in platform.libc_ver() if part) or UNKNOWN,
+        "chaosckpt": _installed("chaosckpt"),
+        "torch": _installed("torch"),
+        "numpy": _installed("numpy"),
+    }
+    for name in _packages_of(target):
+        found.setdefault(name, _installed(name))
+    return found
+
+
+def _installed(distribution: str) -> str:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return UNKNOWN
+
+
+def _packages_of(target: object) -> list[str]:
+    """The distributions that brought the modules of the target's class and of its bases."""
+    kind = target if isinstance(target, type) else type(target)
+    roots = {base.__module__.partition(".")[0] for base in kind.__mro__} - {"builtins", "abc", "typing", "__main__"}
+    owners = metadata.packages_distributions()
+    return sorted({owner for root in roots for owner in owners.get(root, ())})
