@@ -107,7 +107,9 @@ def dcp_errors(doing: str) -> Iterator[None]:
         raise CheckpointError(f"failed {doing}: {causes}") from error
 
 
-def load_sharded(target: Target, state: TrainState, directory: Path | str, reader: FileSystemReader | None = None) -> None:
+def load_sharded(
+    target: Target, state: TrainState, directory: Path | str, reader: FileSystemReader | None = None
+) -> None:
     """dcp.load of a sharded state, in any world size. Raises CheckpointError on every rank if any failed.
 
     `reader` reads what isn't a directory on a file system.

@@ -10,6 +10,7 @@ import pytest
 from chaosckpt.campaign.kinds import kinds_for
 from chaosckpt.campaign.preparation import Prepared, open_arena, prepare
 from chaosckpt.engine.deadlines import Deadlines
+from chaosckpt.engine.script_arena import ScriptArena
 from chaosckpt.engine.script_trial import run_script_trial
 from chaosckpt.faults.sigkill import Sigkill
 from chaosckpt.faults.sigstop import Sigstop
@@ -59,6 +60,7 @@ def scenario(tmp_path: Path) -> Scenario:
 def run(scenario: Scenario, prepared: Prepared, *attempts: AttemptPlan) -> j.Journal:
     assert prepared.facts is not None
     arena = open_arena(scenario, prepared)
+    assert isinstance(arena, ScriptArena)
     try:
         deadlines = Deadlines(golden_seconds=1.0, floor_seconds=2.0)
         return run_script_trial(
