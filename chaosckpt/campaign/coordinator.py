@@ -96,6 +96,7 @@ class Campaign:
         self.interrupts += 1
         if self.search is not None:
             self.search.stopped.set()
+            self.search.message = "stopping once the running trials have ended; interrupt again to stop at once"
         if self.interrupts >= IMPATIENT or self.search is None:
             raise KeyboardInterrupt
 

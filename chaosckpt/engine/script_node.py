@@ -94,12 +94,14 @@ class ScriptNode(Node):
         return found
 
     def do_output(self, arguments: Any) -> list[Any]:
-        """What the command printed in this attempt, what it was refused, what it had imported, and what it told by the probe."""
+        """What the command printed in this attempt, what it was refused, what it had imported, what it told by the probe, and
+        the steps of which it read files."""
         if self.process is None or self.settings.script is None:
-            return ["", [], [], []]
+            return ["", [], [], [], []]
         told = Path(self.settings.script.environment[VARIABLE])
         lines = told.read_text(errors="replace").splitlines() if told.exists() else []
-        return [self.process.output(), self.process.guard.refused, list(self.process.modules), lines]
+        process = self.process
+        return [process.output(), process.guard.refused, list(process.modules), lines, sorted(process.read)]
 
     def do_manifest(self, arguments: Any) -> list[tuple[str, int, str]]:
         """(`tier:path` with nonces decoded, bytes, digest of the content) of every file below a tier's directory, sorted."""

@@ -78,10 +78,13 @@ class ScriptProcess(RankProcess):
 
     def __init__(self, *arguments: Any, settings: ScriptSettings, ranks: int, numbers: Sequence[int]) -> None:
         super().__init__(*arguments)
-        self.phase = ScriptPhase(Naming(settings.checkpoints) if settings.checkpoints else None, numbers)
+        self._naming = Naming(settings.checkpoints) if settings.checkpoints else None
+        self.phase = ScriptPhase(self._naming, numbers)
         self.ranks = ranks
         self.counts: Counter[int] = Counter()
         self.stopped: set[int] = set()
+        self.read: set[int] = set()
+        """The steps of whose files some were opened for reading."""
         self.modules: tuple[str, ...] = ()
         self.guard = Guard(settings.writable or (), files=settings.writable is not None, network=not settings.network)
 
@@ -92,6 +95,9 @@ class ScriptProcess(RankProcess):
     def count(self, operation: Operation) -> None:
         super().count(operation)
         self.counts[operation.address.rank] += 1
+        if self._naming is not None and operation.address.op == "open_read" and operation.result == 0:
+            step = self._naming.entry(operation.raw)
+            self.read |= set() if step is None else {step}
 
     def readable(self) -> list[Any] | None:
         """A command only tells what it had imported, if it was asked."""

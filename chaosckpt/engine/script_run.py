@@ -79,7 +79,7 @@ def launch(
     seconds = time.monotonic() - started
     node = arena.nodes[0]
     rows = [row for rank in msgspec.convert(node.call("records"), list[list[Labelled]]) for row in rank]
-    output, refused, modules, lines = node.call("output")
+    output, refused, modules, lines, _ = node.call("output")
     return Run(
         outcome=outcome,
         seconds=seconds,

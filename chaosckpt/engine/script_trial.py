@@ -123,8 +123,8 @@ class _ScriptTrial:
             )
         )
         outcome = run.run()
-        self._listen(number)
-        self._look(number, topology.world_size)
+        read = self._listen(number)
+        self._look(number, topology.world_size, read)
         if closing and outcome == "finished":
             self._compare(number)
 
@@ -146,9 +146,9 @@ class _ScriptTrial:
 
         return record
 
-    def _listen(self, number: int) -> None:
-        """Journal what the command said and what it was refused."""
-        output, refused, _, lines = self.arena.nodes[0].call("output")
+    def _listen(self, number: int) -> tuple[int, ...]:
+        """Journal what the command said and what it was refused; returns the steps of which it read files."""
+        output, refused, _, lines, read = self.arena.nodes[0].call("output")
         for event in told(lines, number):
             self.record(event)
             if event.what != "trained" and event.rank == 0:
@@ -159,8 +159,9 @@ class _ScriptTrial:
                 self.record(j.Said(attempt=number, what=what, step=step, line=line))  # type: ignore[arg-type]
         for what in refused:
             self.record(j.Untraced(attempt=number, rank=0, what=f"{what} was refused", refused=True))
+        return tuple(read)
 
-    def _look(self, number: int, ranks: int) -> None:
+    def _look(self, number: int, ranks: int, read: tuple[int, ...]) -> None:
         """Journal which checkpoints lie on storage, complete or not."""
         if self.naming is None:
             return
@@ -176,6 +177,7 @@ class _ScriptTrial:
                 complete=tuple(step for step, wrong in differing.items() if wrong is None),
                 partial=tuple(step for step, wrong in differing.items() if wrong is not None),
                 differing={step: wrong for step, wrong in differing.items() if wrong is not None},
+                read=None if self.naming.rolling else read,
             )
         )
 

@@ -181,12 +181,14 @@ class CheckpointsSeen(Event, frozen=True, kw_only=True):
     """What the harness found of a command's checkpoints on storage, after the attempt (before any, `attempt` is -1).
 
     `complete` are the steps whose files equal those that a golden run had when it went on; `partial` are those of which something
-    is there that doesn't. `differing` names, for a partial step, the first file that differs or is missing.
+    is there that doesn't. `differing` names, for a partial step, the first file that differs or is missing. `read` are the
+    steps of whose files the attempt opened any for reading; None where that isn't known.
     """
 
     complete: tuple[int, ...] = ()
     partial: tuple[int, ...] = ()
     differing: dict[int, str] = {}
+    read: tuple[int, ...] | None = None
 
 
 class Said(Event, frozen=True, kw_only=True):

@@ -35,7 +35,7 @@ TRAIN = """
 import os, re, sys
 out, rank, count = sys.argv[1], int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 done = sorted(int(f[1]) for n in os.listdir(out) if (f := re.fullmatch(f"part{rank}-([0-9]+)", n)))
-step = done[-1] if done else 0
+step = int(open(f"{out}/part{rank}-{done[-1]}").read()) if done else 0
 if step and rank == 0:
     print("resumed from step", step, "with", count, flush=True)
 while step < 6:
@@ -114,3 +114,6 @@ def test_the_number_of_ranks_changes_between_two_launches(scenario: Scenario) ->
     lines = [event.line for event in journal.events if isinstance(event, j.Said) and event.what == "resumed"]
     assert lines
     assert all(line.endswith("with 1") for line in lines)
+    read = [event.read for event in journal.events if isinstance(event, j.CheckpointsSeen)]
+    assert read[0] == ()
+    assert read[1] == (2,)

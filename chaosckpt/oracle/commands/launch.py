@@ -89,6 +89,15 @@ class Launch:
         lines = len(self.resumed) - len({step for rank, step in probed if rank == 0})
         return bool(self.disturbed) and (lines > self.world_size or len({step for _, step in probed}) > 1)
 
+    @property
+    def read_what_it_chose(self) -> bool:
+        """Whether it read a file of the step that it said it resumed from, as far as that is known.
+
+        Some scripts keep the same state elsewhere, too, in a file that isn't numbered.
+        """
+        read = self.after.event.read if self.after is not None else None
+        return read is None or self.chosen in read
+
     @functools.cached_property
     def disturbed(self) -> tuple[int, ...]:
         """Indices of what faults did while it ran: they may be why its recovery went wrong, or why it ended."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from chaosckpt.model import journal as j
 from chaosckpt.model.checkpoints import UNSAVED
 from chaosckpt.model.command import CommandSettings
@@ -48,6 +50,8 @@ class Tale:
         ]
         self.number = -1
         self.lying: dict[int, str | None] = {}
+        self.read: tuple[int, ...] | None = None
+        """The steps of which the next launches read files."""
         self._said: list[j.AnyEvent] = []
 
     def launch(self, *, closing: bool = False, ranks: int = 1) -> Tale:
@@ -161,7 +165,7 @@ class Tale:
             j.AttemptEnded(attempt=self.number, outcome=outcome, confirmed=confirmed, operations=(operations,))
         )
         self.events += self._said
-        self.events.append(seen(self.number, self.lying))
+        self.events.append(msgspec.structs.replace(seen(self.number, self.lying), read=self.read))
         return self
 
     def journal(self) -> j.Journal:

@@ -37,6 +37,15 @@ def test_a_torn_file_is_loaded():
     assert "result-equal" in all_violated(tale)
 
 
+def test_a_torn_file_that_was_read_is_told_from_one_that_was_not():
+    """Its state may lie in another, whole file, too: what no file of the torn checkpoint was read for is no violation."""
+    for read, broken in (((4,), True), ((2, 4), True), ((), False), ((2,), False)):
+        tale = killed_in_save_4()
+        tale.read = read
+        tale.closes().resumes(4).saves(6).finishes(equal=None)
+        assert ("complete-only" in all_violated(tale)) is broken, read
+
+
 def test_a_torn_file_stops_the_job():
     """C6 with a loader that checks: an older one was there, and nothing falls back to it."""
     torn = "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory"

@@ -16,9 +16,11 @@ def _judge(view: CommandView) -> list[Violation] | NotJudged:
         return NotJudged("it is not known what the checkpoints are called: --checkpoints")
     if not view.judges("resumes"):
         return NotJudged(TELLS_NO_STEP)
-    judged = [launch for launch in view.recoveries if launch.chosen is not None]
+    judged = [launch for launch in view.recoveries if launch.chosen is not None and launch.read_what_it_chose]
     if not judged:
-        return NotJudged("no launch without a fault in its recovery said that it resumed")
+        return NotJudged(
+            "no launch without a fault in its recovery said that it resumed, and read a file of that checkpoint"
+        )
     return [
         found
         for launch in judged
