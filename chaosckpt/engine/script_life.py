@@ -5,7 +5,10 @@ Standard library and the harness's own wire only: whatever a script imports is t
 
 from __future__ import annotations
 
+import builtins
 import contextlib
+import importlib.machinery
+import importlib.util
 import io
 import os
 import random
@@ -15,7 +18,8 @@ import socket
 import sys
 import tempfile
 from collections.abc import Sequence
-from types import TracebackType
+from importlib.abc import InspectLoader
+from types import CodeType, ModuleType, TracebackType
 
 import msgspec
 
@@ -83,7 +87,10 @@ def live(connection: socket.socket, cold_path: Sequence[str]) -> int:
 
 def _run(script: str, *, is_module: bool) -> int:
     try:
-        if is_module:
+        found = _module(script) if is_module else _file(script)
+        if found is not None:
+            _be_main(*found)
+        elif is_module:
             runpy.run_module(script, run_name="__main__", alter_sys=True)
         else:
             runpy.run_path(script, run_name="__main__")
@@ -97,6 +104,57 @@ def _run(script: str, *, is_module: bool) -> int:
         sys.excepthook(type(error), error.with_traceback(own), own)
         return 130 if isinstance(error, KeyboardInterrupt) else 1
     return 0
+
+
+def _file(script: str) -> tuple[CodeType, dict[str, object]] | None:
+    """The code of a script and the names that its module begins with; None for what is no source, such as a directory."""
+    path = script if os.path.isabs(script) else os.path.join(os.getcwd(), script.removeprefix("./"))
+    if os.path.isdir(path) or not path.endswith(".py"):
+        return None
+    try:
+        with io.open_code(path) as file:
+            source = file.read()
+    except OSError:
+        return None
+    loader = importlib.machinery.SourceFileLoader("__main__", path)
+    names: dict[str, object] = {
+        "__file__": path,
+        "__cached__": None,
+        "__package__": None,
+        "__loader__": loader,
+        "__spec__": None,
+    }
+    return compile(source, path, "exec", dont_inherit=True), names
+
+
+def _module(name: str) -> tuple[CodeType, dict[str, object]] | None:
+    """The same for `python -m NAME`, a package's `__main__` included; None where runpy is to say what is wrong with it."""
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(name + ".__main__")
+    except (ImportError, ValueError):
+        return None
+    loader = spec.loader if spec is not None else None
+    code = loader.get_code(spec.name) if spec is not None and isinstance(loader, InspectLoader) else None
+    if spec is None or code is None:
+        return None
+    sys.argv[0] = spec.origin or name
+    return code, {
+        "__file__": spec.origin,
+        "__cached__": spec.cached,
+        "__package__": spec.parent,
+        "__loader__": spec.loader,
+        "__spec__": spec,
+    }
+
+
+def _be_main(code: CodeType, names: dict[str, object]) -> None:
+    """Run the code as `__main__`, which it stays: behind its last line threads and exit functions still pickle what it defines."""
+    main = ModuleType("__main__")
+    main.__dict__.update(names, __builtins__=builtins, __annotations__={})
+    sys.modules["__main__"] = main
+    exec(code, main.__dict__)  # noqa: S102 - it is the user's script
 
 
 def _own_frames(found: TracebackType | None) -> TracebackType | None:

@@ -82,6 +82,42 @@ def test_an_error_prints_the_script_s_own_traceback_and_exits_with_one(tmp_path:
     assert "chaosckpt" not in run.output
 
 
+LATE = """
+import atexit, os, pickle, sys, threading
+class State:
+    pass
+def save(name):
+    with open(f"{sys.argv[1]}/{name}", "wb") as file:
+        pickle.dump(State(), file)
+def work():
+    threading.main_thread().join()
+    save("thread")
+if __name__ == "__main__":
+    os.makedirs(sys.argv[1], exist_ok=True)
+    threading.Thread(target=work).start()
+    atexit.register(save, "exit")
+    print(os.path.isabs(__file__), __package__, __spec__ and __spec__.name)
+"""
+
+
+@pytest.mark.parametrize("words", [("late.py",), ("./late.py",), ("-m", "late"), ("-m", "late_package")])
+def test_a_script_stays_the_main_module_behind_its_last_line(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Goal: a thread that still saves, and a function at exit, pickle what the script defines, as in a cold interpreter."""
+    (tmp_path / "late.py").write_text(LATE)
+    (tmp_path / "late_package").mkdir()
+    for name, text in (("__init__", ""), ("__main__", LATE)):
+        (tmp_path / "late_package" / f"{name}.py").write_text(text)
+    seen = []
+    for cold in (False, True):
+        scenario = scenario_of((sys.executable, *words, "{out}"), tmp_path, cold=cold)
+        with arena_for(scenario) as arena:
+            run = run_once(scenario, arena)
+            assert run.outcome == "finished", run.output
+            seen.append((run.output, run.files))
+    assert seen[0] == seen[1]
+    assert [path for path, *_ in seen[0][1]] == ["out:exit", "out:thread"]
+
+
 WRITERS = {
     "redirection": "sh -c 'echo hello > $0/file' {out}",
     "cp": "sh -c 'echo hello > $TMPDIR/source; cp $TMPDIR/source $0/file' {out}",
