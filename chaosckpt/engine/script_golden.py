@@ -238,8 +238,9 @@ class ScriptGolden:
                 continue
             tried += 1
             self._put_back(trace, place)
-            found_there = measured.looked_at(by_step(seen(self.arena), naming), naming, (), worlds)
-            whole = [step for step, wrong in found_there.items() if wrong is None]
+            there = seen(self.arena)
+            found_there = measured.looked_at(by_step(there, naming), naming, (), worlds)
+            whole = [step for step, wrong in found_there.items() if wrong is None] + [*measured.spare(there, naming)]
             newest = max(whole, default=None)
             if newest is None or newest < max(finished):
                 found.append(Bare(operation.address, max(finished), newest))

@@ -165,19 +165,22 @@ class _ScriptTrial:
         """Journal which checkpoints lie on storage, complete or not."""
         if self.naming is None:
             return
-        files = by_step(seen(self.arena), self.naming)
+        there = seen(self.arena)
+        files, spare = by_step(there, self.naming), self.facts.standard.spare(there, self.naming)
         self.savers |= {step: ranks for step, found in files.items() if found != self.files.get(step)}
         self.files = files
         differing = self.facts.standard.looked_at(files, self.naming, self.facts.numbers, self.savers)
-        self.newest = max((step for step, wrong in differing.items() if wrong is None), default=0)
+        whole = [step for step, wrong in differing.items() if wrong is None]
+        self.newest = max(whole or spare, default=0)
         self.any_saved = self.any_saved or bool(files)
         self.record(
             j.CheckpointsSeen(
                 attempt=number,
-                complete=tuple(step for step, wrong in differing.items() if wrong is None),
+                complete=tuple(whole),
                 partial=tuple(step for step, wrong in differing.items() if wrong is not None),
                 differing={step: wrong for step, wrong in differing.items() if wrong is not None},
                 read=None if self.naming.rolling else read,
+                spare=spare,
             )
         )
 

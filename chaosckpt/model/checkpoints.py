@@ -58,6 +58,11 @@ class Naming:
         """The step whose checkpoint this file is, or is part of, by its final name; ROLLING for a rolling checkpoint's."""
         return _step(self._entry.match(path))
 
+    def below(self, path: str) -> str:
+        """What this file is called below its entry, with a / before; empty where it is the entry itself."""
+        found = self._entry.match(path)
+        return path[found.end() - path[: found.end()].endswith("/") :] if found is not None else ""
+
     def whole(self, path: str | None) -> int | None:
         """The step whose entry itself has this path, and not only a part of it."""
         found = self._entry.match(path) if path is not None else None

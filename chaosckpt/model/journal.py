@@ -182,13 +182,15 @@ class CheckpointsSeen(Event, frozen=True, kw_only=True):
 
     `complete` are the steps whose files equal those that a golden run had when it went on; `partial` are those of which something
     is there that doesn't. `differing` names, for a partial step, the first file that differs or is missing. `read` are the
-    steps of whose files the attempt opened any for reading; None where that isn't known.
+    steps of whose files the attempt opened any for reading; None where that isn't known. `spare` are the steps of a checkpoint
+    that always has the same name whose files lie, complete, under other names.
     """
 
     complete: tuple[int, ...] = ()
     partial: tuple[int, ...] = ()
     differing: dict[int, str] = {}
     read: tuple[int, ...] | None = None
+    spare: tuple[int, ...] = ()
 
 
 class Said(Event, frozen=True, kw_only=True):

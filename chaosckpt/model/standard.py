@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from chaosckpt.model.checkpoints import ROLLING, UNSAVED, Naming, StepFiles, kind_of
+from chaosckpt.model.checkpoints import ROLLING, UNSAVED, FileSeen, Naming, StepFiles, kind_of
 
 
 class Standard(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +64,17 @@ class Standard(msgspec.Struct, frozen=True, kw_only=True):
         wrong = [self.differing(step, own) for step in sorted(self.variants)]
         return {max(numbers, default=ROLLING): UNSAVED if None in wrong else wrong[0] if wrong else UNSAVED}
 
+    def spare(self, files: Iterable[FileSeen], naming: Naming) -> tuple[int, ...]:
+        """The steps of a rolling checkpoint whose files lie there under other names, as in `last.pt.bak` or `last.old/`, by content."""
+        if not naming.rolling:
+            return ()
+        elsewhere = {path: (size, digest) for path, size, digest in files if naming.entry(path) is None}
+        return tuple(
+            step
+            for step, variants in self.variants.items()
+            if any(_lies_elsewhere(variant, naming, elsewhere) for variant in variants)
+        )
+
     def alike(self) -> bool:
         """Whether the files of one step were once exactly those of another one."""
         return any(
@@ -83,6 +94,16 @@ class Standard(msgspec.Struct, frozen=True, kw_only=True):
         if kind in self.same_size:
             return seen[0] == expected[0]
         return seen[0] > 0 or expected[0] == 0
+
+
+def _lies_elsewhere(
+    variant: Mapping[str, tuple[int, str]], naming: Naming, files: Mapping[str, tuple[int, str]]
+) -> bool:
+    """Whether all files of this variant lie under another name of their entry, or of the directory that it is."""
+    own = {naming.below(path): seen for path, seen in variant.items()}
+    below, first = next(iter(own.items()), ("", (0, "")))
+    tops = [path.removesuffix(below) for path, seen in files.items() if seen == first and path.endswith(below)]
+    return any(all(files.get(top + rest) == seen for rest, seen in own.items()) for top in tops)
 
 
 def standard(runs: Iterable[StepFiles], worlds: Iterable[int] | None = None) -> Standard:

@@ -137,7 +137,8 @@ def _of_a_command(event: j.CheckpointsSeen | j.Said | j.Probed | j.ResultCompare
     match event:
         case j.CheckpointsSeen():
             complete, partial = (", ".join(map(str, steps)) or "none" for steps in (event.complete, event.partial))
-            return f"on storage after attempt {event.attempt}: complete steps {complete}; partial {partial}"
+            spare = f"; under other names {', '.join(map(str, event.spare))}" if event.spare else ""
+            return f"on storage after attempt {event.attempt}: complete steps {complete}; partial {partial}{spare}"
         case j.Said():
             return f"the command said in attempt {event.attempt}: {_short(event.line)}"
         case j.Probed():

@@ -70,6 +70,19 @@ def test_a_rolling_checkpoint_is_told_by_its_content():
     assert standard([{2: {path: (5, "a")}, 4: {path: (5, "a")}}]).alike()
 
 
+def test_a_rolling_checkpoint_under_another_name():
+    """Whole copies of a file or a directory are found beside it, by their content; parts of one are none."""
+    file = standard([{2: {"out:last.pt": (5, "a")}, 4: {"out:last.pt": (5, "b")}}])
+    there = [("out:last.pt", 3, "x"), ("out:old/last.pt.bak", 5, "a"), ("out:other", 5, "c")]
+    assert file.spare(there, Naming("{out}/last.pt")) == (2,)
+    assert file.spare([("out:last.pt", 5, "a")], Naming("{out}/last.pt")) == ()
+    tree = standard([{2: {"out:c/m": (5, "a"), "out:c/d/o": (6, "b")}}])
+    copy = [("out:c.old/m", 5, "a"), ("out:c.old/d/o", 6, "b")]
+    assert tree.spare(copy, Naming("{out}/c")) == (2,)
+    assert tree.spare(copy[:1], Naming("{out}/c")) == ()
+    assert tree.spare([("out:a/m", 5, "a"), ("out:b/d/o", 6, "b")], Naming("{out}/c")) == ()
+
+
 @given(st.lists(FILES, min_size=1, max_size=4))
 def test_what_a_golden_run_left_is_complete(runs):
     """By the standard of several runs each step of each of these runs is complete, also with more files in it."""

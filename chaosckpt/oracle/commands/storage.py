@@ -144,7 +144,7 @@ def _may_differ(view: CommandView) -> list[bool]:
         changed = launch.world_size != previous
         differs = (
             differs
-            or (launch.chosen is not None and (seen is None or launch.chosen not in seen.complete))
+            or (launch.chosen is not None and (seen is None or launch.chosen not in seen.complete + seen.spare))
             or (launch.chosen is None and launch.world_size != first)
             or (changed and previous != first)
             or bool(launch.struck_in_recovery)

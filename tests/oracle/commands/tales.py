@@ -51,6 +51,8 @@ class Tale:
         self.number = -1
         self.lying: dict[int, str | None] = {}
         self.read: tuple[int, ...] | None = None
+        self.spare: tuple[int, ...] = ()
+        """The steps that lie under other names."""
         """The steps of which the next launches read files."""
         self._said: list[j.AnyEvent] = []
 
@@ -165,7 +167,7 @@ class Tale:
             j.AttemptEnded(attempt=self.number, outcome=outcome, confirmed=confirmed, operations=(operations,))
         )
         self.events += self._said
-        self.events.append(msgspec.structs.replace(seen(self.number, self.lying), read=self.read))
+        self.events.append(msgspec.structs.replace(seen(self.number, self.lying), read=self.read, spare=self.spare))
         return self
 
     def journal(self) -> j.Journal:

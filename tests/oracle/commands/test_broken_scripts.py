@@ -66,6 +66,13 @@ def test_removing_before_saving_in_the_first_launch():
     assert "never-bare" in all_violated(tale)
 
 
+def test_a_copy_that_nothing_makes_use_of():
+    """C12, though a copy lies there under another name: the next launch begins anew, and so the copy is none that counts."""
+    tale = Tale(SAVED, faults=[["cut"]]).launch().saves(2).removes(2)
+    tale.spare = (2, 4)
+    assert violated(tale.cut().closes().saves(2, 4, 6).finishes()) == ("never-bare", "nothing-left")
+
+
 def test_removing_before_saving_unsaid():
     """C12, in a script that says nothing: the fault struck while an older one was removed, and nothing complete is left."""
     for torn in (False, True):

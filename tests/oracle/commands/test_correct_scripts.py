@@ -38,6 +38,15 @@ def test_a_pointer_that_lags():
     passes(tale.closes().resumes(2).saves(4, 6).finishes())
 
 
+@pytest.mark.parametrize("torn", [False, True])
+def test_the_one_before_under_another_name(torn):
+    """Killed between two renames, or in a file written in place, the checkpoint lies there as .bak only, and that is resumed from."""
+    tale = Tale(SAVED, faults=[["cut"]]).launch().saves(2).removes(2)
+    tale = tale.tears(8, "out:last.pt") if torn else tale
+    tale.spare = (2,)
+    passes(tale.cut().closes().resumes(2).saves(4, 6).finishes())
+
+
 def test_what_an_abandoned_branch_left_is_not_required():
     """After a launch rightly resumed from an older step, its own saves count, and not the newer ones of the life before."""
     tale = Tale(SAVED, faults=[["stale"], ["cut"]]).launch().saves(2, 4).saves(6, said=False).cut("persist of save 6")

@@ -22,9 +22,23 @@ def _judge(view: CommandView) -> list[Violation] | NotJudged:
             continue
         subjects += 1
         left = storage.after(view, launch)
-        if not left.whole and not left.unsure:
+        if not left.whole and not left.unsure and not _has_a_spare(view, launch):
             found.append(_bare(view, launch, *once))
     return found if subjects else NotJudged("no launch that had a complete checkpoint to keep was struck")
+
+
+def _has_a_spare(view: CommandView, launch: Launch) -> bool:
+    """Whether a copy under another name was left that the command makes use of: the next launch shows that, where it tells.
+
+    Not every copy is one, such as the temporary file of a save that isn't over.
+    """
+    assert launch.after is not None
+    spare = launch.after.event.spare
+    later = next((other for other in view.launches if other.number > launch.number), None)
+    if not spare or later is None or not view.judges("resumes") or later.struck_in_recovery:
+        return bool(spare)
+    told = {at.event.step for at in later.resumed}
+    return bool(told & set(spare)) or (not told and bool(later.disturbed))
 
 
 def _once(view: CommandView, launch: Launch) -> tuple[int | None, str, tuple[int, ...]] | None:
