@@ -25,7 +25,7 @@ def labelled(trace: Sequence[Operation], naming: Naming, numbers: Sequence[int] 
     Each rank is looked at by itself, so that labels don't depend on which rank was faster. What is renamed to a checkpoint's name
     belongs to that checkpoint under its earlier name, too. A file that is written anew after every save (a pointer to the newest
     checkpoint) is its `commit`. Removing another step's files, or the whole entry of a finished one, is retention (`retire`) of
-    the save under way. What a rank does
+    the save under way, and so is looking at what that save removes, as a walk through its directory does. What a rank does
     with checkpoints before its first save is its recovery.
     """
     steps = _steps(trace, naming, numbers)
@@ -62,7 +62,21 @@ def labelled(trace: Sequence[Operation], naming: Naming, numbers: Sequence[int] 
             found.append(Label("load" if rank in loading else "discover") if about and _is_out(operation) else None)
         else:
             found.append(None if step is None else Label("persist", now))
-    return found
+    return _with_walks(trace, steps, found)
+
+
+def _with_walks(
+    trace: Sequence[Operation], steps: Sequence[int | None], labels: Sequence[Label | None]
+) -> list[Label | None]:
+    """The labels, with what a rank looks at and removes within one save as retention."""
+    told = list(zip((operation.address for operation in trace), steps, labels, strict=True))
+    retired = {(at.rank, step, label.step) for at, step, label in told if label is not None and label.stage == "retire"}
+    return [
+        Label("retire", label.step)
+        if label is not None and at.op not in WRITING and step != label.step and (at.rank, step, label.step) in retired
+        else label
+        for at, step, label in told
+    ]
 
 
 def points(trace: Sequence[Operation], naming: Naming, numbers: Sequence[int] = ()) -> tuple[Point, ...]:

@@ -66,6 +66,20 @@ def test_rotation_and_cleaning_up():
     assert words(trace) == found
 
 
+def test_looking_at_what_is_removed():
+    """A walk through the directory of a step that this save removes is retention, and a look at one that stays isn't."""
+    trace = [*written("out:ckpt-2/a"), *written("out:ckpt-4/a"), op("stat", "out:ckpt-2/a"), *written("out:ckpt-6/a")]
+    trace += [
+        op("stat", "out:ckpt-4"),
+        op("list", "out:ckpt-2"),
+        op("unlink", "out:ckpt-2/a"),
+        op("rmdir", "out:ckpt-2"),
+    ]
+    found = words(trace)
+    assert found[6] == "persist of save 4"
+    assert found[-4:] == ["persist of save 6"] + ["retire of save 6"] * 3
+
+
 def test_removing_the_only_one_before_the_next_is_saved():
     """The whole entry of a finished save that is removed is retention, with all in it; a marker that is taken out of it is not."""
     marked = [*written("out:ckpt-2/a"), op("unlink", "out:ckpt-2/.incomplete")]
@@ -81,7 +95,7 @@ def test_a_directory_that_is_closed_when_it_is_removed():
     shut = msgspec.structs.replace(op("close", "out:ckpt-2"), handle=9)
     removed = [look, op("unlink", "out:ckpt-2/a"), shut, op("rmdir", "out:ckpt-2")]
     trace = [*written("out:ckpt-2/a"), *written("out:ckpt-4/a"), *removed, *written("out:ckpt-6/a")]
-    assert words(trace)[6:10] == ["persist of save 4", "retire of save 4", "-", "retire of save 4"]
+    assert words(trace)[6:10] == ["retire of save 4", "retire of save 4", "-", "retire of save 4"]
     assert ends_of_saves(trace, NAMING) == {2: 2, 4: 5, 6: 12}
 
 
