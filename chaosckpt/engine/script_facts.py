@@ -90,7 +90,12 @@ def _checkpoints(golden: Golden, remarks: list[str]) -> list[str]:
             "so that what lies on storage is not judged"
         )
         return []
-    if not golden.standard.same_content:
+    if golden.rolling and any(len(variants) > 1 for variants in golden.standard.variants.values()):
+        remarks.append(
+            "the files of the checkpoint differ from run to run, and its name is always the same: "
+            "what is there counts as complete where it is exactly as some golden run left it"
+        )
+    if not golden.rolling and not golden.standard.same_content:
         remarks.append(
             "no file of a checkpoint has the same content in all golden runs, resumed ones included: "
             "completeness is judged by names and sizes"

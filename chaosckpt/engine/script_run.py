@@ -20,6 +20,8 @@ from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.operation import Operation
 from chaosckpt.model.topology import Topology
 
+_LONGEST_NUMBER = 18
+"""Digits of a step; what is longer is something else, and may be more than an integer can hold."""
 _PATIENT = Deadlines(golden_seconds=60.0, floor_seconds=30.0)
 
 
@@ -50,7 +52,8 @@ def matches(output: str, pattern: str | None) -> list[tuple[int | None, str]]:
         match = re.search(pattern, line)
         if match is not None:
             group = match.group(1) if match.re.groups else ""
-            found.append((int(group) if group and group.isdigit() else None, line[:300]))
+            number = group is not None and len(group) <= _LONGEST_NUMBER and group.isdecimal()
+            found.append((int(group) if number else None, line[:300]))
     return found
 
 
