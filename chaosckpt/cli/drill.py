@@ -11,7 +11,6 @@ import msgspec
 from chaosckpt import plugins
 from chaosckpt.campaign import run_directory, scenario
 from chaosckpt.cli import output
-from chaosckpt.errors import UsageError
 from chaosckpt.model.certificate import Certificate
 from chaosckpt.model.journal import Journal, encode
 
@@ -41,7 +40,7 @@ def drill(context: click.Context, what: str, as_json: bool, html: str | None, ru
     scenario's table [drill] asks for more.
     """
     found = scenario.find(what)
-    page = _writable(html)
+    page = output.page(html)
     run = run_directory.create(run_dir) if run_dir is not None else None
     journals: list[Journal] = []
     # Imported late, so that help and bad input are answered at once.
@@ -54,35 +53,29 @@ def drill(context: click.Context, what: str, as_json: bool, html: str | None, ru
         say=lambda text: click.echo(f"drill: {text}", err=True),
         keep=journals.append,
     )
-    for place in filter(None, (page, run and run / PAGE)):
-        from chaosckpt.report.certificate_page import certificate_page
-
-        place.write_text(certificate_page(certificate), encoding="utf-8")
-    if run is not None:
-        _store(run, certificate, journals)
-    if as_json:
-        output.print_json({"held": certificate.held, **output.plain(certificate)})
-    else:
-        output.console().print(certificate_text(certificate))
+    try:
+        _store(certificate, journals, run, page)
+    finally:
+        # A full disk must not cost the certificate, and a reader that has gone must not cost the files.
+        if as_json:
+            output.print_json({"held": certificate.held, **output.plain(certificate)})
+        else:
+            output.console().print(certificate_text(certificate))
     context.exit(certificate.exit_code)
 
 
-def _store(run: Path, certificate: Certificate, journals: Sequence[Journal]) -> None:
+def _store(certificate: Certificate, journals: Sequence[Journal], run: Path | None, page: Path | None) -> None:
     """Keep what the certificate says, and the journals in which its evidence has its numbers: restart by restart, kill by kill."""
-    (run / "certificate.json").write_bytes(msgspec.json.format(msgspec.json.encode(certificate), indent=2) + b"\n")
-    (run / "journals").mkdir()
-    for number, journal in enumerate(journals):
-        lines = b"".join(encode(event) + b"\n" for event in journal.events)
-        (run / "journals" / f"{number:03d}.jsonl").write_bytes(lines)
+    if run is not None:
+        (run / "certificate.json").write_bytes(msgspec.json.format(msgspec.json.encode(certificate), indent=2) + b"\n")
+        (run / "journals").mkdir()
+        for number, journal in enumerate(journals):
+            lines = b"".join(encode(event) + b"\n" for event in journal.events)
+            (run / "journals" / f"{number:03d}.jsonl").write_bytes(lines)
+    files = [file for file in (page, run / PAGE if run is not None else None) if file is not None]
+    if files:
+        from chaosckpt.report.certificate_page import certificate_page
 
-
-def _writable(html: str | None) -> Path | None:
-    """The file of --html. Raises UsageError, before anything is run, where it can't be written."""
-    if html is None:
-        return None
-    path = Path(html).expanduser()
-    if path.is_dir() or not path.parent.is_dir():
-        raise UsageError(
-            f"--html {html}: {'it is a directory' if path.is_dir() else f'there is no directory {path.parent}'}; name a file"
-        )
-    return path
+        text = certificate_page(certificate)
+        for file in files:
+            file.write_text(text, encoding="utf-8")

@@ -61,8 +61,10 @@ def measure(what: str | None, compare: tuple[str, str] | None, as_json: bool, **
     runs under the gate.
     """
     if compare is not None:
-        if what is not None:
-            raise UsageError(f"--compare measures nothing; leave out {what!r}")
+        asked = [repr(what)] if what is not None else []
+        asked += [f"--{name.replace('_', '-')}" for name in sorted(given) if _by_hand(name)]
+        if asked:
+            raise UsageError(f"--compare measures nothing; leave out {' and '.join(asked)}")
         _compare(*compare, as_json=as_json)
         return
     if what is None:
@@ -70,14 +72,23 @@ def measure(what: str | None, compare: tuple[str, str] | None, as_json: bool, **
             "name what to measure: a scenario (see `chaosckpt list scenarios`) or a target as my_target.py:MyTarget"
         )
     options = _options(what, given)
-    page = _file(given["html"])
+    page = output.page(str(given["html"]) if given["html"] is not None else None)
     run = run_directory.create(str(given["run_dir"])) if given["run_dir"] is not None else None
     # Imported late, so that help and bad input are answered at once.
     from chaosckpt.measure import measuring
 
     found = measuring.measure(options, lambda text: click.echo(f"measure: {text}", err=True))
-    _show(found, as_json)
-    _store(found, run, page)
+    try:
+        _store(found, run, page)
+    finally:
+        # A full disk must not cost the figures, and a reader that has gone must not cost the files.
+        _show(found, as_json)
+
+
+def _by_hand(name: str) -> bool:
+    """Whether this option stands on the command line."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.COMMANDLINE
 
 
 def _options(what: str, given: dict[str, object]) -> MeasureOptions:
@@ -105,17 +116,6 @@ def _rate(mtbf: object, failures: object) -> FailureRate | None:
     if mtbf is not None:
         return failure_rate.given(quantities.seconds(str(mtbf), "--mtbf"))
     return failure_rate.counted(*quantities.failures(str(failures), "--failures")) if failures is not None else None
-
-
-def _file(path: object) -> Path | None:
-    """The file of --html. Raises UsageError where it can't be one."""
-    if path is None:
-        return None
-    found = Path(str(path)).expanduser()
-    if found.is_dir() or not found.parent.is_dir():
-        problem = "it is a directory" if found.is_dir() else f"there is no directory {found.parent}"
-        raise UsageError(f"--html {path}: {problem}; name a file")
-    return found
 
 
 def _show(found: Measurement, as_json: bool) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 from rich.console import Console
+
+from chaosckpt.errors import UsageError
 
 WIDE = 160
 """Columns of tables where there is no terminal to tell."""
@@ -45,3 +49,20 @@ def plain(value: Any) -> dict[str, Any]:
     """A Struct as the dictionary that its JSON would be."""
     result: dict[str, Any] = msgspec.to_builtins(value)
     return result
+
+
+def page(html: str | None) -> Path | None:
+    """The file that --html names. Raises UsageError, before anything is run, where it can't be written at the end."""
+    if html is None:
+        return None
+    path = Path(html).expanduser()
+    problem = ""
+    if path.is_dir():
+        problem = "it is a directory"
+    elif not path.parent.is_dir():
+        problem = f"there is no directory {path.parent}"
+    elif not os.access(path if path.exists() else path.parent, os.W_OK):
+        problem = "it can't be written"
+    if problem:
+        raise UsageError(f"--html {html}: {problem}; name a file")
+    return path

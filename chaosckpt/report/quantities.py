@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_BYTES = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
+_BYTES = (("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 _SHORT = ((1.0, "s", 1.0), (1e-3, "ms", 1e-3), (0.0, "µs", 1e-6))
 """From this on, this unit, of so many seconds."""
 

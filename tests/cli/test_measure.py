@@ -47,6 +47,9 @@ def asked(monkeypatch, tmp_path) -> list[MeasureOptions]:
         (["dcp", "--html", "nowhere/page.html"], "--html nowhere/page.html: there is no directory nowhere"),
         (["dcp", "--compare", "a.json", "b.json"], "--compare measures nothing; leave out 'dcp'"),
         (["--compare", "a.json", "b.json"], "a.json can't be read"),
+        (["--compare", "a.json", "b.json", "--html", "p.html", "--mtbf", "1h"], "leave out --html and --mtbf"),
+        (["dcp", "--size", f"{'9' * 290}MB"], "needs about"),
+        (["dcp", "--size", "10PB"], "a checkpoint of 10 PB on 2 ranks needs about"),
     ],
 )
 def test_bad_input(run, asked, arguments, sentence):
@@ -114,6 +117,23 @@ def test_a_run_directory_keeps_json_and_page(run, asked, tmp_path: Path):
     compared = run("measure", "--compare", str(kept / command.RESULT), str(kept / command.RESULT))
     assert compared.code == 0
     assert "×1" in compared.out
+
+
+@pytest.mark.parametrize("lost", ["page", "reader"])
+def test_no_result_is_lost_with_another(run, asked, tmp_path: Path, monkeypatch, lost):
+    """Where a file can't be written in the end, the figures are still told; where they can't be told, the files are still kept."""
+    if lost == "page":
+        result = run("measure", "dcp", "--html", "/dev/full")
+        assert result.code != 0
+        assert "full completion" in result.out
+        return
+
+    def gone(found: Measurement, as_json: bool) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "_show", gone)
+    assert run("measure", "dcp", "--run-dir", "kept").code != 0
+    assert (tmp_path / "kept" / command.RESULT).exists()
 
 
 def test_ratios_as_json(run, asked, tmp_path: Path):

@@ -10,14 +10,23 @@ from chaosckpt.measure import quantities
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("64MB", 64_000_000), ("1.5GiB", 1_610_612_736), ("500 kb", 500_000), ("7B", 7), ("1MiB", 1 << 20)],
+    [
+        ("64MB", 64_000_000),
+        ("1.5GiB", 1_610_612_736),
+        ("500 kb", 500_000),
+        ("7B", 7),
+        ("2PB", 2 * 10**15),
+        ("1MiB", 1 << 20),
+    ],
 )
 def test_sizes(text, expected):
     """A number and a unit, in either case, of 1000 or of 1024."""
     assert quantities.size_bytes(text, "--size") == expected
 
 
-@pytest.mark.parametrize("text", ["", "64", "MB", "64 parsecs", "-1MB", "1e3MB", "0B", "nanMB", "64MB1", "1..5MB"])
+@pytest.mark.parametrize(
+    "text", ["", "64", "MB", "64 parsecs", "-1MB", "1e3MB", "0B", "nanMB", "64MB1", "1..5MB", "9" * 400 + "MB"]
+)
 def test_no_size(text):
     """Anything else is refused, with what was written and what may be."""
     with pytest.raises(UsageError, match=r"--size .* is no size; write a number with a unit"):
@@ -30,7 +39,7 @@ def test_several():
     assert quantities.counts("4,1,2,2", "--ranks") == (1, 2, 4)
 
 
-@pytest.mark.parametrize("text", ["0", "1,,2", "two", "1.5", "-1", "", "²"])
+@pytest.mark.parametrize("text", ["0", "1,,2", "two", "1.5", "-1", "", "²", "9" * 5000])
 def test_no_counts(text):
     """Ranks are whole numbers from 1 on."""
     with pytest.raises(UsageError, match=r"--ranks .* must be whole numbers"):
@@ -62,3 +71,10 @@ def test_no_failure_rate(text):
     """Anything else is refused."""
     with pytest.raises(UsageError, match=r"--failures"):
         quantities.failures(text, "--failures")
+
+
+@pytest.mark.parametrize("count", ["1000001", "9" * 400, "9" * 5000])
+def test_too_many_failures(count):
+    """So many need no bounds, which would take minutes to work out: they are refused, with the way to say it."""
+    with pytest.raises(UsageError, match=r"has more than 1000000 failures, .* name it by --mtbf"):
+        quantities.failures(f"{count}/30d", "--failures")
