@@ -20,11 +20,9 @@ use = "{target}"
 ranks = [[1, 1]]
 """
 PLACES = [
-    # While nodes warm up, while ranks save, in processes of their own, too, while they restart, while another job saves beside.
+    # While nodes warm up, while ranks save in processes of their own, while another job saves beside.
     ("torch-save-atomic", "starting the nodes", signal.SIGINT),
-    ("dcp-async", "save after", signal.SIGTERM),
-    ("dcp-async-process", "the space of", signal.SIGINT),
-    ("torch-save-atomic", "with a warm page cache", signal.SIGINT),
+    ("dcp-async-process", "save after", signal.SIGTERM),
     ("torch-save-atomic", "saves beside 1 neighbour", signal.SIGINT),
 ]
 

@@ -100,7 +100,7 @@ CASES = [
     ("no {out}", ("--", sys.executable, "t.py"), ["no {out}", "python train.py --out {out}"]),
     ("no such command", ("--", "nosuch", "{out}"), ["'nosuch'", "PATH"]),
     ("glob elsewhere", ("--checkpoints", "c-*", "--", *OUT), ["'c-*'", "{out}/"]),
-    ("glob without *", ("--checkpoints", "{out}/c", "--", *OUT), ["'{out}/c'", "no *"]),
+    ("glob of a directory", ("--checkpoints", "{out}/", "--", *OUT), ["'{out}/'", "must begin with {out}/"]),
     ("no group", ("--resumed", "step", "--", *OUT), ["--resumed", "'step'", "no group"]),
     ("two groups", ("--saved", "(a)(b)", "--", *OUT), ["--saved", "2 groups"]),
     ("no expression", ("--resumed", "(", "--", *OUT), ["--resumed", "'('", "no regular expression"]),

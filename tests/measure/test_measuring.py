@@ -35,8 +35,20 @@ def told() -> list[str]:
     return []
 
 
+def nodes() -> set[str]:
+    """The node processes that this process has started and that live."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return {pid for pid in children if b"chaosckpt.engine" in Path(f"/proc/{pid}/cmdline").read_bytes()}
+
+
 @pytest.fixture(scope="module")
-def atomic(storage: Path, told: list[str]) -> Measurement:
+def earlier() -> set[str]:
+    """The nodes of other tests of this process, before anything is measured."""
+    return nodes()
+
+
+@pytest.fixture(scope="module")
+def atomic(earlier: set[str], storage: Path, told: list[str]) -> Measurement:
     """Two sizes, a neighbour, two repeats."""
     scenario = scenario_of("torch-save-atomic", ((1, 1), (1,)))
     scenario = msgspec.structs.replace(scenario, storage=StorageSettings(shared=str(storage), local=str(storage)))
@@ -51,7 +63,7 @@ def atomic(storage: Path, told: list[str]) -> Measurement:
 
 
 @pytest.fixture(scope="module")
-def background(storage: Path) -> Measurement:
+def background(earlier: set[str], storage: Path) -> Measurement:
     """An asynchronous target, sharded, alone."""
     scenario = scenario_of("dcp-async", workload={"strategy": "fsdp2"})
     scenario = msgspec.structs.replace(scenario, storage=StorageSettings(shared=str(storage), local=str(storage)))
@@ -169,8 +181,7 @@ def test_progress_is_told(atomic: Measurement, told: list[str]):
     assert told[-1] == "saves beside 1 neighbour"
 
 
-def test_nothing_is_left(atomic: Measurement, background: Measurement, storage: Path):
+def test_nothing_is_left(earlier: set[str], atomic: Measurement, background: Measurement, storage: Path):
     """Not in the storage directory, and no process whose parent is this one."""
     assert list(storage.iterdir()) == []
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    assert [pid for pid in children if b"chaosckpt.engine" in Path(f"/proc/{pid}/cmdline").read_bytes()] == []
+    assert nodes() - earlier == set()
