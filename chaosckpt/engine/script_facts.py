@@ -90,7 +90,7 @@ def _checkpoints(golden: Golden, remarks: list[str]) -> list[str]:
             "so that what lies on storage is not judged"
         )
         return []
-    if golden.rolling and any(len(variants) > 1 for variants in golden.standard.variants.values()):
+    if golden.rolling and not golden.standard.steady():
         remarks.append(
             "the files of the checkpoint differ from run to run, and its name is always the same: "
             "what is there counts as complete where it is exactly as some golden run left it"

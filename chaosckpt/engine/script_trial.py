@@ -61,6 +61,10 @@ def run_script_trial(
     )
 
 
+_SILENT = frozenset({"cut", "sigkill", "latency"})
+"""Kinds of faults that a command doesn't notice while it lives."""
+
+
 class _ScriptTrial:
     def __init__(
         self,
@@ -85,6 +89,9 @@ class _ScriptTrial:
         self.files: StepFiles = {}
         self.savers: dict[int, int] = {}
         """The number of ranks of the launch that wrote to each step's files last."""
+
+        self.as_ever = True
+        """Whether nothing but deaths without a word has struck: what gets a signal or an error may save another step."""
 
     def run(self, schedule: Schedule) -> None:
         """All attempts, the closing one included."""
@@ -122,6 +129,7 @@ class _ScriptTrial:
                 launch="fork" if self.arena.warm else "exec",
             )
         )
+        self.as_ever = self.as_ever and topology == previous and all(fault.kind in _SILENT for fault in faults)
         outcome = run.run()
         read = self._listen(number)
         self._look(number, topology.world_size, read)
@@ -169,7 +177,9 @@ class _ScriptTrial:
         files, spare = by_step(there, self.naming), self.facts.standard.spare(there, self.naming)
         self.savers |= {step: ranks for step, found in files.items() if found != self.files.get(step)}
         self.files = files
-        differing = self.facts.standard.looked_at(files, self.naming, self.facts.numbers, self.savers)
+        differing = self.facts.standard.looked_at(
+            files, self.naming, self.facts.numbers, self.savers, as_ever=self.as_ever
+        )
         whole = [step for step, wrong in differing.items() if wrong is None]
         self.newest = max(whole or spare, default=0)
         self.any_saved = self.any_saved or bool(files)

@@ -45,12 +45,20 @@ class Standard(msgspec.Struct, frozen=True, kw_only=True):
         return own or list(every)
 
     def looked_at(
-        self, files: StepFiles, naming: Naming, numbers: Sequence[int], worlds: Mapping[int, int] | None = None
+        self,
+        files: StepFiles,
+        naming: Naming,
+        numbers: Sequence[int],
+        worlds: Mapping[int, int] | None = None,
+        *,
+        as_ever: bool = False,
     ) -> dict[int, str | None]:
         """What is wrong with each step's files: the first file that differs, UNSAVED, or None where they are complete.
 
         A rolling checkpoint's files are those of the step with which a golden run had exactly the same ones. Else they stand under the
-        last of `numbers`, the steps that are saved: UNSAVED where they could be some step's, as far as names and sizes tell.
+        last of `numbers`, the steps that are saved: UNSAVED where they could be some step's, as far as names and sizes tell. `as_ever`
+        says that nothing has led the command to save other steps than in golden runs; then they could be, where golden runs had
+        the same content each time, only if they hold all that some step had.
         """
         if not naming.rolling:
             savers = worlds or {}
@@ -62,7 +70,17 @@ class Standard(msgspec.Struct, frozen=True, kw_only=True):
         if same:
             return {max(same): None}
         wrong = [self.differing(step, own) for step in sorted(self.variants)]
+        if as_ever and self.steady() and not self._holds_a_step(own):
+            last = self.variants[max(self.variants)][0]
+            return {max(numbers, default=ROLLING): next(path for path in sorted(last) if own.get(path) != last[path])}
         return {max(numbers, default=ROLLING): UNSAVED if None in wrong else wrong[0] if wrong else UNSAVED}
+
+    def steady(self) -> bool:
+        """Whether every step's files were the same in all golden runs that had them."""
+        return bool(self.variants) and all(len(found) == 1 for found in self.variants.values())
+
+    def _holds_a_step(self, files: Mapping[str, tuple[int, str]]) -> bool:
+        return any(own.items() <= files.items() for variants in self.variants.values() for own in map(dict, variants))
 
     def spare(self, files: Iterable[FileSeen], naming: Naming) -> tuple[int, ...]:
         """The steps of a rolling checkpoint whose files lie there under other names, as in `last.pt.bak` or `last.old/`, by content."""

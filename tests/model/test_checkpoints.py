@@ -70,6 +70,19 @@ def test_a_rolling_checkpoint_is_told_by_its_content():
     assert standard([{2: {path: (5, "a")}, 4: {path: (5, "a")}}]).alike()
 
 
+def test_a_torn_rolling_checkpoint_whose_size_is_another_each_time():
+    """Sizes that differ from step to step tell nothing, but steady content does, unless another step may have been saved."""
+    naming, path = Naming("{out}/last.pt"), "out:last.pt"
+    measured = standard([{2: {path: (5, "a")}, 4: {path: (6, "b")}}, {4: {path: (6, "b")}}])
+    torn = {ROLLING: {path: (3, "x")}}
+    assert measured.looked_at(torn, naming, (2, 4)) == {4: UNSAVED}
+    assert measured.looked_at(torn, naming, (2, 4), as_ever=True) == {4: path}
+    more = {ROLLING: {path: (6, "b"), "out:last.pt/x": (1, "y")}}
+    assert measured.looked_at(more, naming, (2, 4), as_ever=True) == {4: UNSAVED}
+    varied = standard([{2: {path: (5, "a")}, 4: {path: (6, "b")}}, {4: {path: (7, "c")}}])
+    assert varied.looked_at(torn, naming, (2, 4), as_ever=True) == {4: UNSAVED}
+
+
 def test_a_rolling_checkpoint_under_another_name():
     """Whole copies of a file or a directory are found beside it, by their content; parts of one are none."""
     file = standard([{2: {"out:last.pt": (5, "a")}, 4: {"out:last.pt": (5, "b")}}])
