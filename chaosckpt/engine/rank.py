@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import traceback
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from types import FrameType
@@ -278,8 +279,9 @@ def run(connection: socket.socket) -> None:
         code = _guarded(life_of(order)(order, channel))
     except (EOFError, ConnectionError, BrokenPipeError):
         code = 1  # the node is gone, and this rank goes with it
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # a log that can't be written must not change how this life ended
+            stream.flush()
     os._exit(code)
 
 
@@ -314,7 +316,8 @@ def _guarded(life: Life) -> int:
     except (
         BaseException
     ) as error:  # the code under test may raise anything (torch's CheckpointException is none); it is the subject here
-        traceback.print_exc()
+        with suppress(OSError):  # the log lies on storage, which may be what is full; the report does not
+            traceback.print_exc()
         life.raised(error)
         return 1
 

@@ -67,7 +67,8 @@ class Job:
         watched = self.watch(topology, measure, listen)
         outcome = watched.run()
         if outcome != "finished" or len(told) < topology.world_size:
-            raise UsageError(failure(what, outcome, watched.events))
+            # Said here: once the job is closed, its storage has gone, and the space is free again.
+            raise UsageError(f"{failure(what, outcome, watched.events)}{storage.shortage(self.arena.directory)}")
         return tuple(told[rank] for rank in sorted(told))
 
     def watch(self, topology: Topology, measure: MeasureOrder, told: Told) -> MeasureRun:
