@@ -73,7 +73,7 @@ def live(connection: socket.socket, cold_path: Sequence[str]) -> int:
     order = enter(connection)
     script = script_of(order.argv)
     assert script is not None
-    _look_cold(script[0], cold_path, is_module=script[1])
+    _look_cold(script[0], cold_path, is_module=script[1], unbuffered="-u" in order.argv[1:2])
     sys.argv = [script[0], *script[2]]
     try:
         code = _run(script[0], is_module=script[1])
@@ -164,7 +164,7 @@ def _own_frames(found: TracebackType | None) -> TracebackType | None:
     return found
 
 
-def _look_cold(script: str, cold_path: Sequence[str], *, is_module: bool) -> None:
+def _look_cold(script: str, cold_path: Sequence[str], *, is_module: bool, unbuffered: bool) -> None:
     """Take away what a cold interpreter would not show."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "chaosckpt"]:
         del sys.modules[name]
@@ -176,7 +176,9 @@ def _look_cold(script: str, cold_path: Sequence[str], *, is_module: bool) -> Non
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - it is the process's standard input to its end
-    sys.stdout = io.TextIOWrapper(open(1, "wb", closefd=False), write_through=True)  # noqa: SIM115
-    sys.stderr = io.TextIOWrapper(open(2, "wb", closefd=False), errors="backslashreplace", write_through=True)  # noqa: SIM115
+    # What was said before a kill has to be there after it: unbuffered is the file below, too.
+    at_once = unbuffered or bool(os.environ.get("PYTHONUNBUFFERED"))
+    sys.stdout = io.TextIOWrapper(open(1, "wb", 0 if at_once else -1, closefd=False), write_through=at_once)  # noqa: SIM115
+    sys.stderr = io.TextIOWrapper(open(2, "wb", 0, closefd=False), errors="backslashreplace", write_through=True)  # noqa: SIM115
     first = os.getcwd() if is_module else os.path.dirname(os.path.realpath(script))
     sys.path[:] = [first, *cold_path]

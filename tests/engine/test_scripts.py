@@ -82,6 +82,23 @@ def test_an_error_prints_the_script_s_own_traceback_and_exits_with_one(tmp_path:
     assert "chaosckpt" not in run.output
 
 
+@pytest.mark.parametrize(("words", "unbuffered", "said"), [((), "1", True), (("-u",), "", True), ((), "", False)])
+def test_what_was_said_before_a_death_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], unbuffered: str, said: bool
+) -> None:
+    """Goal: a line that a script prints is not lost with it, forked or cold, unless its user asked for buffers."""
+    script = tmp_path / "dies.py"
+    script.write_text("import os\nprint('saved step 2')\nos.kill(os.getpid(), 9)\n")
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    for cold in (False, True):
+        scenario = scenario_of((sys.executable, *words, str(script), "{out}"), tmp_path, cold=cold)
+        with arena_for(scenario) as arena:
+            assert arena.warm is not cold
+            run = run_once(scenario, arena)
+        assert run.outcome == "failed"
+        assert run.output == ("saved step 2\n" if said else "")
+
+
 LATE = """
 import atexit, os, pickle, sys, threading
 class State:
