@@ -80,21 +80,25 @@ def measured_inputs(
     *,
     tolerated_loss_seconds: float | None = None,
     keep_seconds: float | None = None,
+    asynchronous: bool = True,
+    left_bytes: int = 0,
 ) -> IntervalInputs:
     """The inputs that a measurement yields: the slowest rank's medians, and the restart with a cold cache where there is one.
 
     A save that was slower beside training than alone counts with that time; the longest completion is that beside neighbours, too, who
-    come and go. Without a restart its cost is taken for 0.
+    come and go. Without a restart its cost is taken for 0. Where saves aren't `asynchronous` they are complete when they return: the
+    moment until that is observed writes nothing behind.
     """
     completion = [figure.completion_seconds for figure in figures]
     beside = [figure.completion_while_training_seconds for figure in figures]
     observed = [spread for spread in beside if spread is not None]
     completions = [slowest(completion), *([slowest(observed)] if observed else [])]
     by_cache = {restart.cache: restart.total_seconds.median for restart in restarts}
+    stall_seconds = slowest(figure.stall_seconds for figure in figures).median
     return IntervalInputs(
         failure_rate=failure_rate,
-        stall_seconds=slowest(figure.stall_seconds for figure in figures).median,
-        completion_seconds=max(spread.median for spread in completions),
+        stall_seconds=stall_seconds,
+        completion_seconds=max(spread.median for spread in completions) if asynchronous else stall_seconds,
         restart_seconds=by_cache.get("cold", by_cache.get("warm", 0.0)),
         slowdown_seconds=max(_slowdown(figure) for figure in figures),
         slowest_completion_seconds=max(
@@ -107,6 +111,7 @@ def measured_inputs(
             retained_generations=capacity.retained_generations,
             retires=capacity.retires,
             temporary_bytes=capacity.peak_temporary_bytes,
+            left_bytes=left_bytes,
             space_bytes=capacity.free_bytes,
             keep_seconds=keep_seconds,
         ),

@@ -14,7 +14,8 @@ from chaosckpt.report.quantities import bytes_text, seconds_text
 class Needs(msgspec.Struct, frozen=True, kw_only=True):
     """What a job asks for, and the space that it has. None: nothing is asked, or nothing is known.
 
-    `keep_seconds` is how long a checkpoint is kept by age; without it a fixed number of generations is retained.
+    `left_bytes` is what each save leaves behind beside its checkpoint. `keep_seconds` is how long a checkpoint is kept by age; without
+    it a fixed number of generations is retained.
     """
 
     tolerated_loss_seconds: float | None = None
@@ -22,6 +23,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     retained_generations: int = 1
     retires: bool = True
     temporary_bytes: int = 0
+    left_bytes: int = 0
     space_bytes: int | None = None
     keep_seconds: float | None = None
 
@@ -82,6 +84,12 @@ def storage_limit(needs: Needs, period_seconds: float) -> tuple[Limit, ...]:
             else f"{needs.retained_generations} retained checkpoints"
         )
         text = f"{kept} and one that is being written take {bytes_text(peak)}; {space} are free"
+        if needs.left_bytes > 0:
+            saves = max(0, needs.space_bytes - peak) // needs.left_bytes
+            text += (
+                f", and full after {saves} saves, {seconds_text(saves * period_seconds)} at this interval, "
+                f"since each save leaves {bytes_text(needs.left_bytes)} behind"
+            )
     else:
         saves = needs.space_bytes // needs.checkpoint_bytes
         text = (

@@ -128,7 +128,7 @@ class _Full:
             seed=workload.seed,
             repeats=self.options.repeats,
             warm_up=self.options.warm_up,
-            asynchronous=any(save.asynchronous for metered in self.ranks for save in metered.saves),
+            asynchronous=self._asynchronous,
             figures=by_rank,
             restarts=found,
             spans=figures.spans(self.ranks),
@@ -145,6 +145,10 @@ class _Full:
             notes=self._notes(),
         )
 
+    @property
+    def _asynchronous(self) -> bool:
+        return any(save.asynchronous for metered in self.ranks for save in metered.saves)
+
     def _recoveries(self, rank: int) -> list[MeteredRecovery]:
         """Of one rank, with the cold cache where there was one."""
         found = (metered for life in self.lives[-1].lives for metered in life if metered.rank == rank)
@@ -158,6 +162,8 @@ class _Full:
             self.options.failure_rate or assumed(),
             self.contention,
             tolerated_loss_seconds=self.options.tolerated_loss_seconds,
+            asynchronous=self._asynchronous,
+            left_bytes=max(0, figures.storage_growth(self.ranks) or 0),
         )
         return advise(inputs)
 

@@ -72,6 +72,14 @@ def test_what_is_never_removed_fills_the_space():
     assert "full after 10 saves" in limit.sentence
 
 
+def test_what_saves_leave_behind_fills_the_space():
+    """Where each save leaves something behind, space that holds what is retained is full in the end, and the limit says when."""
+    needs = Needs(checkpoint_bytes=10**9, retained_generations=3, left_bytes=10**7, space_bytes=5 * 10**9)
+    sentence = advise(replace(BASE, needs=needs)).limits[-1].sentence
+    assert "5 GB are free, and full after 100 saves, " in sentence
+    assert sentence.endswith("since each save leaves 10 MB behind")
+
+
 def test_checkpoints_kept_by_age():
     """A day of checkpoints in the space of eleven, one of them being written, needs an interval of a tenth of a day."""
     needs = Needs(checkpoint_bytes=10**9, space_bytes=11 * 10**9, keep_seconds=24 * HOUR)
