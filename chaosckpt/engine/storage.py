@@ -19,11 +19,15 @@ _FULL_BYTES = 1 << 20
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """Who made a storage directory: a process of this machine, told from a later one of the same number by when it began."""
+    """Who made a storage directory: a process of this machine, told from a later one of the same number by when it began.
+
+    `numbers` names the space that its number belongs to: containers of one machine, and of one host name, count for themselves.
+    """
 
     pid: int
     began: str
     host: str
+    numbers: str = ""
     note: str = "Made by chaosckpt, which empties and removes this directory. Keep nothing here."
 
 
@@ -34,7 +38,7 @@ def make(path: Path) -> Path:
 
 
 def _mark(path: Path) -> Path:
-    owner = Owner(os.getpid(), _began(os.getpid()), os.uname().nodename)
+    owner = Owner(os.getpid(), _began(os.getpid()), os.uname().nodename, _numbers())
     (path / MARK).write_bytes(msgspec.json.encode(owner) + b"\n")
     return path
 
@@ -64,11 +68,20 @@ def sweep(parent: Path) -> list[Path]:
             owner = msgspec.json.decode((path / MARK).read_bytes(), type=Owner)
         except (OSError, msgspec.DecodeError):
             continue
-        if owner.host == os.uname().nodename and _began(owner.pid) != owner.began:
+        here = (os.uname().nodename, _numbers())
+        if (owner.host, owner.numbers) == here and _began(owner.pid) != owner.began:
             with contextlib.suppress(OSError):  # another harness may sweep it at the same time
                 remove(path)
             removed.append(path)
     return removed
+
+
+def _numbers() -> str:
+    """The process number namespace of this process, as in `pid:[4026531836]`; empty where there is no telling."""
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
 
 
 def _began(pid: int) -> str:
