@@ -22,15 +22,16 @@ class Mark(msgspec.Struct, frozen=True):
     chaosckpt: str = ""
 
 
-def create(wanted: str | Path | None, base: Path | None = None) -> Path:
+def create(wanted: str | Path | None, base: Path | None = None, *, resumable: bool = True) -> Path:
     """Make and mark a run directory: `wanted`, or the next free number below `chaosckpt-runs/` in `base` (default: here).
 
-    Raises UsageError, with nothing touched, for a directory that holds something, a run or otherwise.
+    Raises UsageError, with nothing touched, for a directory that holds something, a run or otherwise. `resumable` says whether the
+    command that asks has a way to go on with one.
     """
     if wanted is None:
         return _numbered((base or Path.cwd()) / DEFAULT_PARENT)
     path = Path(wanted).expanduser().absolute()
-    _refuse_foreign(path)
+    _refuse_foreign(path, resumable)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -58,11 +59,12 @@ def is_marked(path: Path) -> bool:
     return (path / MARK).is_file()
 
 
-def _refuse_foreign(path: Path) -> None:
+def _refuse_foreign(path: Path, resumable: bool) -> None:
     if path.exists() and not path.is_dir():
         raise UsageError(f"the run directory {path} is a file; choose another --run-dir")
     if is_marked(path):
-        raise UsageError(f"{path} already holds a run; go on with it by --resume {path}, or choose another --run-dir")
+        step = f"go on with it by --resume {path}, or choose" if resumable else "choose"
+        raise UsageError(f"{path} already holds a run; {step} another --run-dir")
     enclosing = next((parent for parent in path.parents if is_marked(parent)), None)
     if enclosing is not None:
         raise UsageError(f"{path} lies inside the run {enclosing}; choose a --run-dir outside of it")

@@ -41,7 +41,7 @@ def drill(context: click.Context, what: str, as_json: bool, html: str | None, ru
     """
     found = scenario.find(what)
     page = output.page(html)
-    run = run_directory.create(run_dir) if run_dir is not None else None
+    run = run_directory.create(run_dir, resumable=False) if run_dir is not None else None
     journals: list[Journal] = []
     # Imported late, so that help and bad input are answered at once.
     from chaosckpt.measure.drill import drill as carry_out

@@ -73,7 +73,7 @@ def measure(what: str | None, compare: tuple[str, str] | None, as_json: bool, **
         )
     options = _options(what, given)
     page = output.page(str(given["html"]) if given["html"] is not None else None)
-    run = run_directory.create(str(given["run_dir"])) if given["run_dir"] is not None else None
+    run = run_directory.create(str(given["run_dir"]), resumable=False) if given["run_dir"] is not None else None
     # Imported late, so that help and bad input are answered at once.
     from chaosckpt.measure import measuring
 

@@ -74,6 +74,15 @@ def test_an_unmarked_directory_is_left_alone(run, asked, tmp_path: Path):
     assert asked == []
 
 
+def test_a_used_run_directory_is_left_alone(run, asked):
+    """Nothing is written over an earlier measurement, and nobody is sent to an option of another command."""
+    assert run("measure", "dcp", "--run-dir", "kept").code == 0
+    result = run("measure", "dcp", "--run-dir", "kept")
+    assert result.code == 2
+    assert "already holds a run; choose another --run-dir" in result.err
+    assert len(asked) == 1
+
+
 def test_storage_without_a_directory(run, asked, tmp_path: Path):
     """The scenario's own storage has to be there."""
     scenario = tmp_path / "s.toml"
