@@ -10,6 +10,7 @@ are, then see EINTR from calls that never give it natively. So send signals to t
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -91,7 +92,8 @@ class Answers:
             return self._send(k.NOTIFY_ADD_DESCRIPTOR, request)
         except OSError as error:
             if error.errno == errno.EBADF and self._raise_limit(call.process.pid):
-                return self._send(k.NOTIFY_ADD_DESCRIPTOR, request)
+                with contextlib.suppress(OSError):
+                    return self._send(k.NOTIFY_ADD_DESCRIPTOR, request)
             self._tree.descriptors.leave(call.process, reply.number)
             return self._send(k.NOTIFY_SEND, k.ANSWER.pack(call.identity, 0, -errno.EMFILE, 0))
 

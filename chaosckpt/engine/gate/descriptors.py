@@ -16,9 +16,12 @@ from chaosckpt.engine.gate.processes import Process, Processes
 
 
 class Description:
-    """An open file description that we share with the tree. `path` is canonical and follows renames."""
+    """An open file description that we share with the tree. `path` is canonical and follows renames.
 
-    __slots__ = ("descriptor", "handle", "incarnation", "numbers", "path", "raw")
+    `awaiting` is the process that has opened it and hasn't got its number yet, because its call is held.
+    """
+
+    __slots__ = ("awaiting", "descriptor", "handle", "incarnation", "numbers", "path", "raw")
 
     def __init__(self, descriptor: int, handle: int, path: bytes, raw: str, incarnation: int) -> None:
         self.descriptor = descriptor
@@ -27,6 +30,7 @@ class Description:
         self.raw = raw
         self.incarnation = incarnation
         self.numbers: set[int] = set()
+        self.awaiting: Process | None = None
 
     def status(self) -> int:
         """The open flags now in force: fcntl(F_SETFL) goes past us."""
@@ -184,6 +188,8 @@ class Descriptors:
         for process in processes:
             if process.exiting:
                 continue
+            if description.awaiting is process:
+                return True
             numbers = description.numbers - process.gone
             if self._private:
                 numbers = {n for n in numbers if (process.pid, n) not in self._private}

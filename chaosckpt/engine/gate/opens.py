@@ -75,11 +75,16 @@ def _opened(
         own = _descriptor(place, flags, mode)
         opened = tree.descriptors.add(handle, own, place.path, place.raw or "", incarnation)
         tree.descriptors.assign(call.process, number, opened)
+        opened.awaiting = call.process
         return 0
 
     op = "open_write" if writing else "open_read"
     operation = tree.operation(call, op, place.raw, incarnation=incarnation, handle=handle, flags=flags, mode=mode)
-    yield from tree.perform(operation, action)
+    try:
+        yield from tree.perform(operation, action)
+    finally:
+        if opened is not None:
+            opened.awaiting = None
     assert opened is not None
     return Inject(opened.descriptor, number, bool(flags & os.O_CLOEXEC))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -257,3 +258,31 @@ def test_a_death_while_asked_is_no_error(tmp_path: Path) -> None:
     serve(tree, when_held=lambda tree, held: tree.gate.resume(held))
     assert tree.status == signal.SIGKILL
     assert sorted(os.listdir(tmp_path)) == ["f"]
+
+
+def test_what_a_held_open_has_opened_outlives_another_process(tmp_path: Path) -> None:
+    """Goal: a child that dies while its parent is held behind an open takes nothing away: the parent gets the very file."""
+    (tmp_path / "f").write_bytes(DATA)
+    ready, tell = os.pipe()
+
+    def program() -> None:
+        child = os.fork()
+        if not child:
+            os.write(tell, f"{os.getpid()}".encode())
+            (tmp_path / "beside").mkdir()
+            signal.pause()
+        while not (tmp_path / "beside").exists():
+            continue
+        assert (tmp_path / "f").read_bytes() == DATA
+        os.waitpid(child, 0)
+
+    def on_hold(tree: Supervised, held: Held) -> None:
+        os.kill(int(os.read(ready, 20)), signal.SIGKILL)
+        assert select.select([tree.gate.fileno()], [], [], 20)[0]
+        tree.gate.serve()  # It learns of the death, the only thing that can happen now.
+        tree.gate.resume(held)
+
+    tree = run(program, roots=[Root("t", str(tmp_path))], decide=on("open_read", Hold("after")), when_held=on_hold)
+    for number in (ready, tell):
+        os.close(number)
+    assert tree.status == 0
