@@ -60,7 +60,7 @@ class Golden(msgspec.Struct, frozen=True, kw_only=True):
 def facts_of(command: CommandSettings, golden: Golden, remarks: Sequence[str]) -> CommandFacts:
     """What can be judged by. Raises UsageError for a sign of the user's that no golden run has shown."""
     two, said = golden.two, list(remarks)
-    judged = [*_checkpoints(golden, said), *_lines(command, golden), *_result(command, golden, said)]
+    judged = [*_checkpoints(golden, said), *_lines(command, golden, said), *_result(command, golden, said)]
     given = {
         "resumed": "resumed" in judged,
         "saved": "saved" in judged,
@@ -103,7 +103,7 @@ def _checkpoints(golden: Golden, remarks: list[str]) -> list[str]:
     return ["checkpoints"]
 
 
-def _lines(command: CommandSettings, golden: Golden) -> list[str]:
+def _lines(command: CommandSettings, golden: Golden, remarks: list[str]) -> list[str]:
     """Which lines were said, or told by the probe, and whether the step that was resumed from is always said."""
     judged = []
     two, resumed = golden.two, golden.resumed
@@ -113,11 +113,14 @@ def _lines(command: CommandSettings, golden: Golden) -> list[str]:
         if resumed and not any(steps):
             printed = resumed[0].output.strip()[-SHOWN:] or "nothing"
             raise UsageError(
-                f"--resumed {command.resumed!r} matches no line of a run that had a checkpoint to resume from; it printed: {printed}"
+                f"--resumed {command.resumed!r} matches no line of a run that had a checkpoint to resume from; it printed: {printed} "
+                "(a script that resumes only when it is told to needs --resume-args)"
             )
         judged.append("resumed")
         if _say_their_step(golden.saved, steps):
             judged.append("resumes")
+        else:
+            remarks.append(_other_steps(golden.saved, steps))
     if command.saved is not None or tells["saved"]:
         judged.append("saved")
     return judged
@@ -148,4 +151,17 @@ def _say_their_step(saved: Sequence[int], said: Sequence[Sequence[int | None]]) 
     return bool(told) and all(
         steps == {step} or (not steps and place > 0 and place == len(told) - 1)
         for place, (step, steps) in enumerate(told)
+    )
+
+
+def _other_steps(saved: Sequence[int], said: Sequence[Sequence[int | None]]) -> str:
+    """What golden recoveries said in place of the step that they were given."""
+    other = next(((step, set(steps)) for step, steps in zip(saved, said, strict=False) if set(steps) != {step}), None)
+    if other is None:
+        return "no golden recovery was run, so that which checkpoint is resumed from is not judged"
+    step, steps = other
+    told = " and ".join(str(step) for step in sorted(step for step in steps if step is not None)) or "none"
+    return (
+        f"without any fault, with step {step} saved last, the command said that it resumed from step {told}: it picks another "
+        "checkpoint than the newest, or its lines have other numbers than its files, so that which one it resumes from is not judged"
     )
