@@ -59,8 +59,17 @@ def excuse(view: CommandView, launch: Launch) -> str | None:
     found = launch.exit.event if launch.exit is not None else None
     if found is not None and found.by == "self" and found.signal == 9:
         return "something outside the harness killed it, as the system does when memory is short"
+    gone = next((word for word in view.command.argv if word.endswith(".py") and _is_gone(word, launch.tail)), None)
+    if gone is not None:
+        return f"{gone} is not there any more"
     machine = _MACHINE.search(launch.tail)
     return f"the machine lacked something ({machine[0]})" if machine is not None else None
+
+
+def _is_gone(script: str, tail: str) -> bool:
+    """Whether the interpreter says that there is no such script: it was moved or removed while the campaign ran."""
+    path = r"'(?:[^']*/)?" + re.escape(script.rpartition("/")[2]) + "'"
+    return re.search(rf"(?:can't open file |No such file or directory: ){path}", tail) is not None
 
 
 def _refused(launch: Launch) -> set[str]:

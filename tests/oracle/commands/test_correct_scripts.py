@@ -178,6 +178,18 @@ def test_trouble_of_the_machine(tail, signal, words):
     assert words in verdict.reason
 
 
+@pytest.mark.parametrize(
+    "said", ["FileNotFoundError: [Errno 2] No such file or directory: ", "python: can't open file "]
+)
+def test_a_script_that_is_removed_while_the_campaign_runs(said):
+    """That there is no script to launch any more is no violation, and no pass."""
+    tale = killed_in_save_4()
+    script = next(word for word in tale.scenario.command.argv if word.endswith(".py"))
+    verdict = tale.closes().fails(f"{said}'/home/u/{script}'").verdict()
+    assert verdict.outcome == "inconclusive"
+    assert f"{script} is not there any more" in verdict.reason
+
+
 def test_what_the_guard_refused_only_in_a_recovery():
     """A launch that failed because it was refused what the golden runs never asked for is in doubt, and the option is named."""
     verdict = killed_in_save_4().closes().refused().fails("PermissionError: [Errno 1] '/home/u/.cache'").verdict()
