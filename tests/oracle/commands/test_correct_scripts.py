@@ -184,6 +184,7 @@ def test_trouble_of_the_machine(tail, signal, words):
 def test_a_script_that_is_removed_while_the_campaign_runs(said):
     """That there is no script to launch any more is no violation, and no pass."""
     tale = killed_in_save_4()
+    assert tale.scenario.command is not None
     script = next(word for word in tale.scenario.command.argv if word.endswith(".py"))
     verdict = tale.closes().fails(f"{said}'/home/u/{script}'").verdict()
     assert verdict.outcome == "inconclusive"
