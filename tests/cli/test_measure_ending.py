@@ -20,8 +20,7 @@ use = "{target}"
 ranks = [[1, 1]]
 """
 PLACES = [
-    # While nodes warm up, while ranks save in processes of their own, while another job saves beside.
-    ("torch-save-atomic", "starting the nodes", signal.SIGINT),
+    # While ranks save in processes of their own, and while another job saves beside.
     ("dcp-async-process", "save after", signal.SIGTERM),
     ("torch-save-atomic", "saves beside 1 neighbour", signal.SIGINT),
 ]

@@ -113,7 +113,6 @@ def _proves_a_fresh_allocation(certificate: Certificate, other_python: Path) -> 
 @pytest.mark.parametrize(
     ("canary", "number", "ranks", "asked"),
     [
-        ("save-advances", 1, ((1,),), {}),
         ("optimizer-lost", 3, ((1,),), {}),
         ("torn", 5, ((1,),), {}),
         ("added-position-lost", 6, ((1,),), {"restore_ranks": [[1, 1]]}),
