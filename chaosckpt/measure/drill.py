@@ -98,7 +98,7 @@ def _arena(scenario: Scenario, *, gate: bool, modules: tuple[str, ...] = ()) -> 
     directory = storage.make_below(scenario.storage.shared)
     try:
         arena = local_arena(scenario, directory, gate=gate, modules=modules)
-    except BaseException:
+    except BaseException:  # an interrupt, too, must not leave the directory behind
         storage.remove(directory)
         raise
     try:
