@@ -23,6 +23,7 @@ from chaosckpt.engine.messages import Exited, Held, Labelled, Place, Push, Rende
 from chaosckpt.engine.rest import descendants
 from chaosckpt.model.decision import Decision, Errno, Hide, Hold, Short
 from chaosckpt.model.operation import Address, Operation, step_address
+from chaosckpt.model.random_names import without_random
 
 TAIL_BYTES = 2000
 LATEST = 6
@@ -304,6 +305,4 @@ def printable(path: str) -> str:
 
 def decode_path(path: str, nonces: Sequence[re.Pattern[str]]) -> str:
     """A path with the parts that differ from run to run read as `*`."""
-    for nonce in nonces:
-        path = nonce.sub("*", path)
-    return printable(path)
+    return printable(without_random(path, nonces))

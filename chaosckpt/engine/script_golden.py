@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from chaosckpt.engine import census_cache
+from chaosckpt.engine.rank_process import decode_path
 from chaosckpt.engine.script_arena import ScriptArena
 from chaosckpt.engine.script_facts import SHOWN, CommandFacts, Golden, facts_of
 from chaosckpt.engine.script_files import seen
@@ -27,7 +29,7 @@ from chaosckpt.model.checkpoints import (
     guessed_rolling,
 )
 from chaosckpt.model.operation import Operation
-from chaosckpt.model.random_names import random_parts, without_random
+from chaosckpt.model.random_names import random_parts
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.standard import Standard, standard
 from chaosckpt.model.topology import Topology
@@ -85,7 +87,7 @@ class ScriptGolden:
         """
         elsewhere = one
         for _ in range(_TRIES):
-            own, other = (without_random(_paths(run.trace), self._nonces) for run in (one, two))
+            own, other = (self._decoded(_paths(run.trace)) for run in (one, two))
             found = random_parts(own, other)
             if not found:
                 break
@@ -96,9 +98,13 @@ class ScriptGolden:
             one = self._finished(launch(self.arena, self.command, topology), "a golden run")
             self.arena.reset()
             two = self._finished(launch(self.arena, self.command, topology, record=record), "a golden run")
-        paths = without_random([path for path, _, _ in elsewhere.files], self._nonces)
+        paths = self._decoded([path for path, _, _ in elsewhere.files])
         files = tuple((path, *seen[1:]) for path, seen in zip(paths, elsewhere.files, strict=True))
         return msgspec.structs.replace(one, files=files, result=elsewhere.result, told=elsewhere.told), two
+
+    def _decoded(self, paths: Sequence[str]) -> list[str]:
+        nonces = [re.compile(pattern) for pattern in self._nonces]
+        return [decode_path(path, nonces) for path in paths]
 
     def _take_a_guess(self, run: Run) -> None:
         """Without a glob of the user's, the files of a run may suggest one."""

@@ -81,12 +81,8 @@ def _pattern(name: str, other: str, steady: Sequence[str]) -> tuple[int, str] | 
     return len(before) + len(after), f"(?<=[:/]{re.escape(before)}){but}{drawn}(?={re.escape(after)}(?:/|$))"
 
 
-def without_random(paths: Sequence[str], patterns: Sequence[str]) -> list[str]:
-    """The paths with their random parts read as `*`."""
-    compiled = [re.compile(pattern) for pattern in patterns]
-    shown = []
-    for path in paths:
-        for pattern in compiled:
-            path = pattern.sub("*", path)
-        shown.append(path)
-    return shown
+def without_random(path: str, patterns: Iterable[re.Pattern[str]]) -> str:
+    """The path with the parts that differ from run to run read as `*`."""
+    for pattern in patterns:
+        path = pattern.sub("*", path)
+    return path

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import random
+import re
 import string
+from collections.abc import Sequence
 
 import pytest
 
-from chaosckpt.model.random_names import random_parts, without_random
+from chaosckpt.engine.rank_process import decode_path
+from chaosckpt.model.random_names import random_parts
 
 LETTERS = string.ascii_lowercase + string.digits + "_"
 """As tempfile draws them. Two drawn names have some letter in common by chance now and then, as here."""
+
+
+def without_random(paths: list[str], patterns: Sequence[str]) -> list[str]:
+    """As the gate reads them."""
+    return [decode_path(path, [re.compile(pattern) for pattern in patterns]) for path in paths]
 
 
 def drawn(seed: int) -> list[str]:
