@@ -123,6 +123,6 @@ def open_local(scenario: Scenario, modules: tuple[str, ...] = ()) -> Arena:
     directory = storage.make_below(scenario.storage.shared)
     try:
         return local_arena(scenario, directory, gate=gate_mode.choose(scenario) == "seccomp", modules=modules)
-    except BaseException:
+    except BaseException:  # an interrupt, too, must not leave the directory behind
         storage.remove(directory)
         raise

@@ -237,7 +237,7 @@ def start(
                     "a machine of the cluster has no chaosckpt; install it on every node, in the Python that Ray runs"
                 ) from error
             raise HarnessError(f"a node actor did not start: {_last_line(error)}") from error
-        except BaseException:
+        except BaseException:  # an interrupt, too, must not leave the actor behind
             ray.kill(actor)
             raise
 

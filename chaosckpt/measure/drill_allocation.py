@@ -51,7 +51,7 @@ class Allocation:
                 }
                 settings = msgspec.structs.replace(settings, launch="exec", environment=given)
             self.node = LocalNode(settings)
-        except BaseException:
+        except BaseException:  # an interrupt, too, must not leave the directory behind
             storage.remove(self.directory)
             raise
         self.arena = Arena([self.node] * scenario.topology.nodes, shared, self.directory)
