@@ -15,6 +15,7 @@ from chaosckpt.campaign.scenario_check import is_target_file
 from chaosckpt.campaign.scenario_text import to_toml
 from chaosckpt.campaign.store import JournalFile
 from chaosckpt.errors import UsageError
+from chaosckpt.model import formats
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census
 from chaosckpt.model.fault import Fault
@@ -29,11 +30,18 @@ FILE = "finding.json"
 class StoredFinding(msgspec.Struct, frozen=True, kw_only=True):
     """`finding.json`: the finding, the causes under which it was first seen, and the environment it was found in."""
 
+    format: int = formats.RUN
     finding: Finding
     raw: tuple[RootCause, ...] = ()
     environment: dict[str, str] = {}
     plugins: tuple[str, ...] = ()
     strategy_version: int = STRATEGY_VERSION
+
+
+class _Outline(msgspec.Struct, frozen=True):
+    """As much of `finding.json` as every version writes; format 1 had no number."""
+
+    format: int = 1
 
 
 class FindingStore:
@@ -102,7 +110,13 @@ def read(folder: Path) -> StoredFinding:
     """The finding in a folder. Raises UsageError for anything else."""
     path = folder / FILE
     try:
-        return msgspec.json.decode(path.read_bytes(), type=StoredFinding)
+        content = path.read_bytes()
+        made = msgspec.json.decode(content, type=_Outline).format
+        if made != formats.RUN:
+            raise UsageError(
+                formats.refusal(str(path), made, formats.RUN, "reproduce it with the version that found it")
+            )
+        return msgspec.json.decode(content, type=StoredFinding)
     except FileNotFoundError as error:
         raise UsageError(f"{folder} is no finding's folder: it has no {FILE}; name one of RUN/findings/") from error
     except (OSError, msgspec.MsgspecError) as error:

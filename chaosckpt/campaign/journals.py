@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from chaosckpt.errors import UsageError
+from chaosckpt.model import formats
 from chaosckpt.model.journal import AnyEvent, Journal, TrialEnded, TrialStarted
 
 DIRECTORY = "journals"
@@ -18,6 +20,16 @@ class Line(msgspec.Struct, frozen=True):
 
     trial: str
     event: AnyEvent
+
+
+class _Begun(msgspec.Struct, frozen=True, tag_field="event", tag="trialstarted"):
+    """As much of a trial's first event as every version writes; format 1 had no number."""
+
+    format: int = 1
+
+
+class _FirstLine(msgspec.Struct, frozen=True):
+    event: _Begun
 
 
 class Numbered(NamedTuple):
@@ -34,7 +46,7 @@ def read(run: Path) -> Iterator[Numbered]:
     """Every complete trial of a run, file by file, in the order in which they ended.
 
     A trial that was begun again (after trouble of the harness, or in a resumed campaign) appears once for each end. Trials without
-    an end, and lines that were torn when the harness was killed, are left out.
+    an end, and lines that were torn when the harness was killed, are left out. Raises UsageError for a file of another format.
     """
     for path in sorted((run / DIRECTORY).glob("*.jsonl")):
         yield from _read_file(path)
@@ -43,6 +55,7 @@ def read(run: Path) -> Iterator[Numbered]:
 def _read_file(path: Path) -> Iterator[Numbered]:
     events: dict[str, list[AnyEvent]] = {}
     places: dict[str, list[str]] = {}
+    _refuse_other_format(path)
     with path.open("rb") as file:
         for number, raw in enumerate(file, 1):
             try:
@@ -57,3 +70,17 @@ def _read_file(path: Path) -> Iterator[Numbered]:
             places[line.trial].append(f"{DIRECTORY}/{path.name}:{number}")
             if isinstance(line.event, TrialEnded):
                 yield Numbered(Journal(tuple(events.pop(line.trial))), tuple(places.pop(line.trial)))
+
+
+def _refuse_other_format(path: Path) -> None:
+    """One version writes a whole file, so that the first trial that begins in it tells for all."""
+    with path.open("rb") as file:
+        for raw in file:
+            try:
+                made = msgspec.json.decode(raw, type=_FirstLine).event.format
+            except msgspec.MsgspecError:
+                continue  # a torn line, or another event
+            if made != formats.RUN:
+                next_step = "judge it with the version that wrote it"
+                raise UsageError(formats.refusal(f"the journal {path}", made, formats.RUN, next_step))
+            return

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from chaosckpt.errors import UsageError
+from chaosckpt.model import formats
 
 MARK = ".chaosckpt-run"
 """The file by which the harness knows its own directories. Nothing is ever written into, or deleted from, a used one without it."""
@@ -16,10 +17,16 @@ DEFAULT_PARENT = "chaosckpt-runs"
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """The content of the mark: the layout of the run directory, and the version that made it."""
+    """The content of the mark: the format of what the run directory holds, and the version that made it."""
 
-    layout: int = 1
+    format: int
     chaosckpt: str = ""
+
+
+class _Outline(msgspec.Struct, frozen=True):
+    """As much of a mark as every version writes; format 1 had no number of this name."""
+
+    format: int = 1
 
 
 def create(wanted: str | Path | None, base: Path | None = None, *, resumable: bool = True) -> Path:
@@ -51,7 +58,18 @@ def existing(path: str | Path) -> Path:
         raise UsageError(
             f"{found} is not a run directory of chaosckpt: it has no {MARK} file; name the directory of a run"
         )
+    _refuse_other_format(found)
     return found
+
+
+def _refuse_other_format(run: Path) -> None:
+    try:
+        made = msgspec.json.decode((run / MARK).read_bytes(), type=_Outline).format
+    except (OSError, msgspec.MsgspecError) as error:
+        raise UsageError(f"{run / MARK} cannot be read: {error}; start a new run") from error
+    if made != formats.RUN:
+        next_step = "start a new run, or use the version that made this one"
+        raise UsageError(formats.refusal(f"the run {run}", made, formats.RUN, next_step))
 
 
 def is_marked(path: Path) -> bool:
@@ -101,7 +119,7 @@ def _numbered(parent: Path) -> Path:
 
 
 def _mark(path: Path) -> None:
-    content = msgspec.json.encode(Mark(chaosckpt=version("chaosckpt"))) + b"\n"
+    content = msgspec.json.encode(Mark(formats.RUN, version("chaosckpt"))) + b"\n"
     try:
         descriptor = os.open(path / MARK, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     except FileExistsError as error:

@@ -12,9 +12,9 @@ from typing import TypeVar
 import msgspec
 
 import chaosckpt
+from chaosckpt.model import formats
 from chaosckpt.model.scenario import Scenario
 
-FORMAT = "1"
 LARGEST_SOURCE_BYTES = 1 << 20
 """A word of a command that names a larger file names a program, and not the user's source."""
 Kept = TypeVar("Kept", bound=msgspec.Struct)
@@ -43,7 +43,7 @@ def key(scenario: Scenario) -> str:
     """16 hexadecimal digits that change with the job, the harness's code, a target's file, the versions or the processor."""
     job = (scenario.target, scenario.command, scenario.workload, scenario.topology, scenario.run)
     parts = [
-        FORMAT.encode(),
+        str(formats.RUN).encode(),
         msgspec.json.encode(job, order="deterministic"),
         msgspec.json.encode(environment(), order="deterministic"),
     ]

@@ -17,6 +17,7 @@ from chaosckpt.engine.script_result import result_of, same_result
 from chaosckpt.engine.script_run import matches
 from chaosckpt.engine.script_warm import PROMISES
 from chaosckpt.engine.trial import journalled, strike_between
+from chaosckpt.model import formats
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census, Label
 from chaosckpt.model.checkpoints import Naming, StepFiles, by_step
@@ -48,6 +49,7 @@ def run_script_trial(
         schedule=to_builtins(schedule),
         guarantees=scenario.target.guarantees or PROMISES,
         scenario=scenario.name,
+        format=formats.RUN,
         total_steps=0,
         judged=facts.judged,
         saves=tuple(sorted(facts.standard.variants)),

@@ -13,6 +13,7 @@ from chaosckpt.engine.leftovers import storage_left
 from chaosckpt.engine.messages import AttemptOrder
 from chaosckpt.engine.reference import References
 from chaosckpt.errors import HarnessError
+from chaosckpt.model import formats
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census
 from chaosckpt.model.fault import Fault
@@ -44,6 +45,7 @@ def run_trial(
         schedule=to_builtins(schedule),
         guarantees=guarantees(scenario, arena),
         scenario=scenario.name,
+        format=formats.RUN,
         total_steps=scenario.workload.steps,
         fresh_start=scenario.run.fresh_start,
         keeps_rng=arena.nodes[0].facts.keeps_rng,

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from chaosckpt.errors import UsageError
+from chaosckpt.model import formats
 from chaosckpt.model.comparison import Comparison, Difference, Row, Unit
 from chaosckpt.model.measurement import FORMAT, Measurement, MeasurementDocument, RankFigures, Spread, slowest
 
@@ -33,10 +34,7 @@ def read(path: str | Path) -> MeasurementDocument:
     try:
         found = msgspec.json.decode(content, type=_Outline).details.format
         if found != FORMAT:
-            newer = "a newer version wrote it" if found > FORMAT else "an older version wrote it"
-            raise UsageError(
-                f"{path} is a measurement of format {found}, and this version reads {FORMAT}: {newer}; measure again"
-            )
+            raise UsageError(formats.refusal(f"the measurement {path}", found, FORMAT, "measure again"))
         return msgspec.json.decode(content, type=MeasurementDocument)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UsageError(

@@ -56,6 +56,8 @@ class TrialStarted(Event, frozen=True, kw_only=True):
     schedule: dict[str, object]
     guarantees: tuple[Guarantee, ...]
     scenario: str
+    format: int = 1
+    """Of the journal (chaosckpt/model/formats.py); the first format had no number."""
     total_steps: int
     fresh_start: str = "refused"
     keeps_rng: bool = False

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from chaosckpt.campaign import journals
+from chaosckpt.errors import UsageError
+from chaosckpt.model import formats
 from chaosckpt.model import journal as j
 
 
 def started(trial: str) -> j.TrialStarted:
-    return j.TrialStarted(trial=trial, schedule={}, guarantees=(), scenario="x", total_steps=6)
+    return j.TrialStarted(trial=trial, schedule={}, guarantees=(), scenario="x", format=formats.RUN, total_steps=6)
 
 
 def line(trial: str, event: j.AnyEvent) -> bytes:
@@ -51,3 +55,13 @@ def test_cut_off_trials_and_torn_lines_are_left_out(tmp_path):
 def test_a_run_without_journals_has_no_trials(tmp_path):
     """A campaign that ended before its first trial is read as empty."""
     assert list(journals.read(tmp_path)) == []
+
+
+def test_a_journal_of_another_format_is_refused(tmp_path):
+    """A journal of an older version, which had other names of events, is refused with both numbers instead of read in part."""
+    old = b'{"trial":"1:0","event":{"event":"trialstarted","trial":"1:0","schedule":{},"guarantees":[],"scenario":"x","total_steps":6}}\n'
+    write(tmp_path, b"\n", old)
+    with pytest.raises(
+        UsageError, match=r"worker-0\.jsonl has format 1, and this version reads format 2: an older version"
+    ):
+        list(journals.read(tmp_path))

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from chaosckpt.campaign import run_directory
+from chaosckpt.campaign import finding_store, run_directory
 from chaosckpt.errors import UsageError
 
 
@@ -72,3 +72,26 @@ def test_only_marked_directories_are_runs(tmp_path):
     for path, part in ((tmp_path / "gone", "no run directory"), (tmp_path, "not a run directory")):
         with pytest.raises(UsageError, match=part):
             run_directory.existing(path)
+
+
+@pytest.mark.parametrize(
+    ("mark", "part"),
+    [
+        (b'{"layout":1,"chaosckpt":"0.1.0"}\n', "has format 1, and this version reads format 2: an older version"),
+        (b'{"format":99}\n', "has format 99, and this version reads format 2: a newer version"),
+        (b"not JSON", "cannot be read"),
+    ],
+)
+def test_a_run_of_another_format_is_refused(tmp_path, mark: bytes, part: str):
+    """A run of another version is refused with both numbers and the next step, instead of read in part."""
+    run = run_directory.create(tmp_path / "run")
+    (run / run_directory.MARK).write_bytes(mark)
+    with pytest.raises(UsageError, match=part):
+        run_directory.existing(run)
+
+
+def test_a_finding_of_another_format_is_refused(tmp_path):
+    """Likewise a finding: its names of invariants and events are another version's."""
+    (tmp_path / finding_store.FILE).write_text('{"finding":{"id":"001-ack-truth"}}')
+    with pytest.raises(UsageError, match=r"finding.json has format 1, and this version reads format 2"):
+        finding_store.read(tmp_path)
