@@ -59,7 +59,8 @@ def test_a_run_without_journals_has_no_trials(tmp_path):
 
 def test_a_journal_of_another_format_is_refused(tmp_path):
     """A journal of an older version, which had other names of events, is refused with both numbers instead of read in part."""
-    old = b'{"trial":"1:0","event":{"event":"trialstarted","trial":"1:0","schedule":{},"guarantees":[],"scenario":"x","total_steps":6}}\n'
+    begun = b'{"event":"trialstarted","trial":"1:0","schedule":{},"guarantees":[],"scenario":"x","total_steps":6}'
+    old = b'{"trial":"1:0","event":%b}\n' % begun
     write(tmp_path, b"\n", old)
     with pytest.raises(
         UsageError, match=r"worker-0\.jsonl has format 1, and this version reads format 2: an older version"
