@@ -1,13 +1,13 @@
-"""Which scenario shows each canary's bug, and which invariant its own comment says must catch it first."""
+"""Which scenario shows each canary's bug, and which invariant its own docstring says must catch it first."""
 
 from __future__ import annotations
 
 import re
-import sys
 from typing import Any
 
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.plugins import load_target, names
+from chaosckpt.targets import Target
 from tests.engine.case import scenario_of
 
 PREFIX = "canary-"
@@ -35,9 +35,9 @@ recovery comes about once in two hundred trials of those).
 
 
 def canaries() -> dict[str, str]:
-    """Every registered canary, with the invariant that its module's comment names."""
+    """Every registered canary, with the invariant that its own docstring names."""
     found = sorted(name for name in names("targets") if name.startswith(PREFIX))
-    return {name: _declared(load_target(name).__module__) for name in found}
+    return {name: _declared(load_target(name)) for name in found}
 
 
 def scenario(name: str) -> Scenario:
@@ -45,8 +45,8 @@ def scenario(name: str) -> Scenario:
     return scenario_of(name, **MORE.get(name, {}))
 
 
-def _declared(module: str) -> str:
-    found = re.search(r"Caught first by ([a-z-]+)", sys.modules[module].__doc__ or "")
+def _declared(canary: type[Target]) -> str:
+    found = re.search(r"Caught first by ([a-z-]+)", canary.__doc__ or "")
     if found is None:
-        raise ValueError(f"{module} doesn't say which invariant catches it first")
+        raise ValueError(f"the docstring of {canary.__name__} doesn't say which invariant catches it first")
     return found[1]

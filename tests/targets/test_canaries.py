@@ -7,43 +7,25 @@ from pathlib import Path
 import pytest
 
 from chaosckpt.targets import Chosen, Intent, Nothing, Target
-from chaosckpt.targets.canaries.added_position_lost import AddedPositionLost
-from chaosckpt.targets.canaries.added_rng_copied import AddedRngCopied
-from chaosckpt.targets.canaries.blocked import Blocked
-from chaosckpt.targets.canaries.early_acknowledgement import EarlyAcknowledgement
-from chaosckpt.targets.canaries.early_marker import EarlyMarker
-from chaosckpt.targets.canaries.exit_zero import ExitZero
-from chaosckpt.targets.canaries.hang import Hang
-from chaosckpt.targets.canaries.highest import Highest
-from chaosckpt.targets.canaries.in_place import InPlace
-from chaosckpt.targets.canaries.litter import Litter
-from chaosckpt.targets.canaries.live_snapshot import LiveSnapshot
-from chaosckpt.targets.canaries.misreport import Misreport
-from chaosckpt.targets.canaries.mixed import Mixed
-from chaosckpt.targets.canaries.oldest import Oldest
-from chaosckpt.targets.canaries.one_notices import OneNotices
-from chaosckpt.targets.canaries.optimizer_lost import OptimizerLost
-from chaosckpt.targets.canaries.own_newest import OwnNewest
-from chaosckpt.targets.canaries.pointer_early import PointerEarly
-from chaosckpt.targets.canaries.pointer_in_place import PointerInPlace
-from chaosckpt.targets.canaries.resized_position import ResizedPosition
-from chaosckpt.targets.canaries.retires_first import RetiresFirst
-from chaosckpt.targets.canaries.rng_lost import RngLost
-from chaosckpt.targets.canaries.sampler_lost import SamplerLost
-from chaosckpt.targets.canaries.save_advances import SaveAdvances
-from chaosckpt.targets.canaries.save_draws import SaveDraws
-from chaosckpt.targets.canaries.scheduler_lost import SchedulerLost
-from chaosckpt.targets.canaries.shared_rng import SharedRng
-from chaosckpt.targets.canaries.silent_start import SilentStart
-from chaosckpt.targets.canaries.space_ignored import SpaceIgnored
-from chaosckpt.targets.canaries.stale_shards import StaleShards
-from chaosckpt.targets.canaries.thread_error_lost import ThreadErrorLost
-from chaosckpt.targets.canaries.torn import Torn
-from chaosckpt.targets.canaries.trusting import Trusting
-from chaosckpt.targets.canaries.unawaited import Unawaited
-from chaosckpt.targets.canaries.unbounded import Unbounded
-from chaosckpt.targets.canaries.unreadable_deleted import UnreadableDeleted
-from chaosckpt.targets.canaries.youngest_kept import YoungestKept
+from chaosckpt.targets.canaries.asynchronous import EarlyAcknowledgement, LiveSnapshot, Unawaited, Unbounded
+from chaosckpt.targets.canaries.choice import Highest, Oldest, OwnNewest, YoungestKept
+from chaosckpt.targets.canaries.errors_ignored import OneNotices, SpaceIgnored, ThreadErrorLost, UnreadableDeleted
+from chaosckpt.targets.canaries.markers import EarlyMarker, Misreport, PointerEarly, PointerInPlace
+from chaosckpt.targets.canaries.mixing import Mixed, StaleShards, Torn
+from chaosckpt.targets.canaries.refusal import ExitZero, Hang, SilentStart, Trusting
+from chaosckpt.targets.canaries.retention import Blocked, InPlace, Litter, RetiresFirst
+from chaosckpt.targets.canaries.training_state import (
+    AddedPositionLost,
+    AddedRngCopied,
+    OptimizerLost,
+    ResizedPosition,
+    RngLost,
+    SamplerLost,
+    SaveAdvances,
+    SaveDraws,
+    SchedulerLost,
+    SharedRng,
+)
 from tests.targets.lives import Scene, tutorial_target
 from tests.workload.ranks import Killed
 
