@@ -177,7 +177,7 @@ class Acts:
         self._record(j.StorageDestroyed(attempt=self._attempt, tier=tier, node=node, files=files, cause=cause))  # type: ignore[arg-type]
         return files
 
-    def disturb(self, tier: str, node: int | None, disturbance: Disturbance) -> tuple[str, ...]:
+    def disturb(self, tier: str, node: int | None, disturbance: Disturbance) -> str | None:
         """See JobControl."""
         carrier = self._arena.nodes[node or 0]
         told = carrier.call("disturb", (tier, self._arena.tiers(node or 0)[tier], disturbance))
@@ -195,4 +195,4 @@ class Acts:
                     damages=disturbance.damages,
                 )
             )
-        return tuple(f"{one.path}: {one.what}" for one in found)
+        return "; ".join(f"{one.path}: {one.what}" for one in found) or None

@@ -10,18 +10,32 @@ Evidence: the gate answered the call with the error.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 from typing import ClassVar
 
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.errors import ERRORS, number
 from chaosckpt.faults.scene import Scene
 from chaosckpt.model.census import Point
 from chaosckpt.model.decision import Decision, Errno
 from chaosckpt.model.fault import Ends, Memory, PointFault, Trigger
 from chaosckpt.model.operation import Operation
+
+_OPENS = frozenset({"open_write", "open_read"})
+_BY_HANDLE = _OPENS | {"write", "fsync", "rename", "unlink", "read", "list", "stat"}
+
+ERRORS: dict[str, frozenset[str]] = {
+    "EIO": _BY_HANDLE | {"close", "ftruncate", "truncate", "mkdir"},
+    "EEXIST": frozenset({"mkdir", "link", "symlink"}),
+    "ESTALE": _BY_HANDLE,
+    "EMFILE": _OPENS,
+}
+"""Which error numbers which operations can give; no other is ever injected, because no file system would give it.
+
+EIO: a medium or a server fails. EEXIST: another one made it just now. ESTALE: a network file system lost the handle.
+EMFILE: the process has no descriptor left. Errors of full storage are a budget of their own (the kind `space`)."""
 
 CONTENT = frozenset(["open_read", "open_write", "read", "write", "fsync", "close", "ftruncate", "truncate"])
 """Operations that a file's bad block makes fail again and again; its name can still be renamed and unlinked."""
@@ -84,3 +98,10 @@ def _failing(point: Point) -> st.SearchStrategy[StorageError]:
     return st.sampled_from([possible[0]] * len(others) + others).map(
         lambda error: StorageError(Trigger(point.address), error)
     )
+
+
+def number(error: str) -> int:
+    """The error number by its name. Raises ValueError for one that isn't injected."""
+    if error not in ERRORS:
+        raise ValueError(f"error = {error!r} is none of {', '.join(sorted(ERRORS))}")
+    return int(getattr(errno, error))

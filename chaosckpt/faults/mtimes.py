@@ -13,7 +13,6 @@ from typing import ClassVar
 
 from hypothesis import strategies as st
 
-from chaosckpt.faults.damage import evidence, on_node
 from chaosckpt.faults.scene import Scene
 from chaosckpt.model.disturbance import ReverseTimes
 from chaosckpt.model.fault import Fault, JobControl
@@ -29,10 +28,11 @@ class Mtimes(Fault, frozen=True, tag="mtimes"):
     node: int | None = None
 
     def prepare(self, job: JobControl) -> str | None:
-        return evidence(job.disturb(self.tier, self.node, ReverseTimes()))
+        return job.disturb(self.tier, self.node, ReverseTimes())
 
     def describe(self) -> str:
-        return f"modification times on {self.tier} storage{on_node(self.node)} reversed at the restart"
+        where = "" if self.node is None else f" on node {self.node}"
+        return f"modification times on {self.tier} storage{where} reversed at the restart"
 
     @classmethod
     def strategy(cls, scene: Scene) -> st.SearchStrategy[Mtimes] | None:

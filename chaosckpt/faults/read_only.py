@@ -13,9 +13,8 @@ from __future__ import annotations
 import errno
 from typing import ClassVar
 
-from chaosckpt.faults.tier import TierFault
 from chaosckpt.model.decision import Decision, Errno
-from chaosckpt.model.fault import Ends, JobControl, Memory
+from chaosckpt.model.fault import Ends, JobControl, Memory, TierFault
 from chaosckpt.model.operation import WRITING, Operation
 
 REFUSED = WRITING - {"close", "sync"}

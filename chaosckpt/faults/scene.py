@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from chaosckpt.faults.runmap import RunMap
 from chaosckpt.model.census import Census, Point
 from chaosckpt.model.fault import Trigger
-from chaosckpt.model.operation import When
+from chaosckpt.model.operation import When, tier_of
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import AttemptPlan
 from chaosckpt.model.topology import Topology
@@ -126,6 +126,16 @@ class Scene:
         Where saves overlap nothing is known: how many operations a rank has performed doesn't say which.
         """
         return self.scenario.workload.outstanding == 1 and self.map.consistent((i, j))
+
+    def files_read(self) -> list[tuple[str, int | None]]:
+        """What the expected recovery reads: the census paths of files, and the node that holds each, None on shared storage."""
+        if not self.attempt or not self.exact or self.resumes_from is None:
+            return []
+        recovery = [p.address for p in self.map.points if p.label.step is None]
+        directories = {at.path for at in recovery if at.op == "list"}
+        opened = [at for at in recovery if at.op == "open_read" and at.path not in directories]
+        places = {(at.path, None if tier_of(at.path) == "shared" else self.topology.node_of(at.rank)) for at in opened}
+        return sorted(places, key=lambda place: (place[0], place[1] or 0))
 
     def narrowed(self, until: Sequence[Trigger]) -> Scene:
         """The same scene for faults that must strike before these."""

@@ -25,7 +25,7 @@ from chaosckpt.faults.scene import Scene
 from chaosckpt.model.census import Point
 from chaosckpt.model.decision import Decision, Errno, Short
 from chaosckpt.model.fault import Ends, Fault, Memory
-from chaosckpt.model.operation import Operation
+from chaosckpt.model.operation import Operation, tier_of
 
 USED = ""
 """The counter of all bytes in use; every other counter bears a file's path."""
@@ -110,12 +110,12 @@ def used_before(scene: Scene, i: int) -> int:
     too large would never.
     """
     node = scene.topology.node_of(scene.map.points[i].address.rank)
-    tier = scene.map.points[i].address.path.partition(":")[0]
+    tier = tier_of(scene.map.points[i].address.path)
     sizes: dict[str, int] = {}
     incarnations: dict[str, int] = {}
     for point in scene.map.points[:i]:
         address = point.address
-        if scene.topology.node_of(address.rank) != node or address.path.partition(":")[0] != tier:
+        if scene.topology.node_of(address.rank) != node or tier_of(address.path) != tier:
             continue
         if incarnations.setdefault(address.path, address.incarnation) < address.incarnation:
             incarnations[address.path] = address.incarnation
@@ -133,6 +133,6 @@ def _running_out(scene: Scene, i: int) -> st.SearchStrategy[Space]:
     return st.builds(
         Space,
         budget_bytes=st.sampled_from(budgets),
-        tier=st.just(point.address.path.partition(":")[0]),
+        tier=st.just(tier_of(point.address.path)),
         error=st.sampled_from(("ENOSPC", "EDQUOT")),
     )

@@ -19,7 +19,6 @@ from typing import ClassVar
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.damage import evidence
 from chaosckpt.faults.scene import Scene
 from chaosckpt.model.census import GoldenRun, Point
 from chaosckpt.model.disturbance import Plant
@@ -39,7 +38,7 @@ class StaleSave(Fault, frozen=True, tag="stale-save"):
     files: tuple[str, ...] = ()
 
     def prepare(self, job: JobControl) -> str | None:
-        return evidence(job.disturb("shared", None, Plant(self.directories, self.files)))
+        return job.disturb("shared", None, Plant(self.directories, self.files))
 
     def simpler(self) -> Iterable[StaleSave]:
         if self.files:

@@ -16,11 +16,11 @@ from typing import ClassVar
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.damage import evidence, on_node, read_files, tier_of
 from chaosckpt.faults.scene import Scene
 from chaosckpt.model.disturbance import CutOff
 from chaosckpt.model.fault import Fault, JobControl
 from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.operation import tier_of
 
 EVERYTHING = 1 << 40
 
@@ -42,19 +42,20 @@ class Truncation(Fault, frozen=True, tag="truncation"):
             raise ValueError(f"missing_bytes = {self.missing_bytes} must be 1 or more")
 
     def prepare(self, job: JobControl) -> str | None:
-        return evidence(job.disturb(tier_of(self.path), self.node, CutOff(self.path, self.missing_bytes)))
+        return job.disturb(tier_of(self.path), self.node, CutOff(self.path, self.missing_bytes))
 
     def simpler(self) -> Iterable[Truncation]:
         if self.missing_bytes != EVERYTHING:
             yield msgspec.structs.replace(self, missing_bytes=EVERYTHING)
 
     def describe(self) -> str:
+        where = "" if self.node is None else f" on node {self.node}"
         gone = "everything" if self.missing_bytes >= EVERYTHING else f"the last {self.missing_bytes} bytes"
-        return f"{gone} of {self.path}{on_node(self.node)} gone at rest"
+        return f"{gone} of {self.path}{where} gone at rest"
 
     @classmethod
     def strategy(cls, scene: Scene) -> st.SearchStrategy[Truncation] | None:
-        files = read_files(scene)
+        files = scene.files_read()
         if not files:
             return None
         return st.builds(

@@ -14,9 +14,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from chaosckpt.faults.tier import TierFault
 from chaosckpt.model.decision import Decision, Hold
-from chaosckpt.model.fault import JobControl, Memory
+from chaosckpt.model.fault import JobControl, Memory, TierFault
 from chaosckpt.model.operation import MARK, NAMES, STEP, Operation
 
 

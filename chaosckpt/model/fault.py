@@ -10,7 +10,7 @@ import msgspec
 from chaosckpt.model.decision import Decision
 from chaosckpt.model.disturbance import Disturbance
 from chaosckpt.model.guarantee import Guarantee
-from chaosckpt.model.operation import Address, Operation, When
+from chaosckpt.model.operation import Address, Operation, When, tier_of
 from chaosckpt.model.topology import Topology
 
 Ends = Literal["job", "rank", "perhaps", "nothing"]
@@ -73,8 +73,8 @@ class JobControl(Protocol):
     def drop_storage(self, tier: str, node: int | None = None) -> int:
         """Delete what a tier holds (of one node, when node-local). Returns the number of files deleted."""
 
-    def disturb(self, tier: str, node: int | None, disturbance: Disturbance) -> tuple[str, ...]:
-        """Change files of a tier (of one node, when node-local) between two attempts. Returns what was done, in words."""
+    def disturb(self, tier: str, node: int | None, disturbance: Disturbance) -> str | None:
+        """Change files of a tier (of one node, when node-local) between attempts. Returns what was done, in words; None for nothing."""
 
 
 class Memory(msgspec.Struct):
@@ -174,3 +174,36 @@ class PointFault(Fault, frozen=True):
 
     def moved(self, at: Sequence[Trigger]) -> Self:
         return msgspec.structs.replace(self, at=at[0])
+
+
+class TierFault(PointFault, frozen=True):
+    """Base of the faults whose trigger is held while every node learns of them; they strike its tier."""
+
+    strikes_at: ClassVar[frozenset[str]] = frozenset()
+    """The names of the operations that it can be triggered by."""
+
+    def holds(self) -> tuple[Trigger, ...]:
+        return (self.at,)
+
+    @property
+    def tier(self) -> str:
+        """The storage tier of the trigger."""
+        return tier_of(self.at.address.path)
+
+    def concerns(self, operation: Operation) -> bool:
+        """Whether an operation is on the fault's tier."""
+        return operation.address.path.startswith(self.tier + ":")
+
+    @classmethod
+    def strategy(cls, scene: Any) -> Any:
+        """Before any operation of `strikes_at`."""
+
+        def accepted(point: Any) -> bool:
+            return bool(point.address.op in cls.strikes_at)
+
+        if not scene.can_strike(accepted):
+            return None
+        return scene.points(accepted).map(lambda i: cls(Trigger(scene.map.points[i].address)))
+
+    def accepts(self, op: str) -> bool:
+        return op in self.strikes_at

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from chaosckpt.faults.runmap import RunMap
 from chaosckpt.model.census import Census, GoldenRun
 from chaosckpt.model.fault import Fault
+from chaosckpt.model.operation import tier_of
 from chaosckpt.model.schedule import AttemptPlan, Schedule
 from chaosckpt.model.topology import Topology
 
@@ -30,7 +31,7 @@ class Atlas:
         self.census = census
         self._maps: dict[tuple[Topology, int | None], RunMap] = {}
         self.main = self._map(census.main)
-        self.tiers = tuple(sorted({point.address.path.partition(":")[0] for point in census.main.points}))
+        self.tiers = tuple(sorted({tier_of(point.address.path) for point in census.main.points}))
         """The storage tiers that the job works on."""
 
     def _map(self, run: GoldenRun) -> RunMap:
