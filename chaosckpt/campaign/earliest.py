@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 
 from chaosckpt.campaign.retarget import analogs, places, replaced, retargeted
-from chaosckpt.faults.runmap import RunMap
+from chaosckpt.faults.golden_index import GoldenIndex
 from chaosckpt.faults.scene import torn_writes
 from chaosckpt.model.census import Point
 from chaosckpt.model.fault import Fault, Trigger
@@ -42,13 +42,13 @@ class _Earliest:
         return self.best.attempts[self.attempt].faults[self.index]
 
     @property
-    def map(self) -> RunMap:
-        return self.atlas.attempts(self.best)[self.attempt].map
+    def golden(self) -> GoldenIndex:
+        return self.atlas.attempts(self.best)[self.attempt].golden
 
     def here(self) -> int | None:
         """The operation that the fault strikes, where it strikes one that the census expects."""
         strikes = self.fault.strikes()
-        return self.map.index(strikes[0].address) if len(strikes) == 1 else None
+        return self.golden.index(strikes[0].address) if len(strikes) == 1 else None
 
     def _at(self, i: int) -> int:
         here = self.here()
@@ -61,8 +61,8 @@ class _Earliest:
         i = self.here()
         if i is None or not self.fault.holds():
             return self.best
-        own = self.map.of_rank(trigger.address.rank)
-        place = self.map.place(i)
+        own = self.golden.of_rank(trigger.address.rank)
+        place = self.golden.place(i)
         moments = [self._trigger(own[place], "before")]
         if trigger.when == "after" and place + 1 < len(own):
             moments.append(self._trigger(own[place + 1], "before"))
@@ -76,12 +76,12 @@ class _Earliest:
         """The same place in the earliest save."""
         i = self.here()
         assert i is not None
-        point = self.map.points[i]
+        point = self.golden.points[i]
         if point.label.step is not None:
             earlier = [
                 j
-                for j in analogs(self.map, places(self.map)[i])
-                if (step := self.map.points[j].label.step) is not None and step < point.label.step
+                for j in analogs(self.golden, places(self.golden)[i])
+                if (step := self.golden.points[j].label.step) is not None and step < point.label.step
             ]
             yield from self._first_of([self._alike(j) for j in earlier])
         return self.best
@@ -90,7 +90,7 @@ class _Earliest:
         """Another rank of a lower number, at the edges of its files in the same save."""
         i = self.here()
         assert i is not None
-        point = self.map.points[i]
+        point = self.golden.points[i]
         for rank in range(point.address.rank):
             edges = self._edges(self._span(point, rank))
             if (yield from self._first_of([self._alike(j) for j in edges])):
@@ -101,7 +101,7 @@ class _Earliest:
         """The first of its rank's operations in the same save: by edges, then by bisection."""
         i = self.here()
         assert i is not None
-        span = self._span(self.map.points[i], self.map.points[i].address.rank)
+        span = self._span(self.golden.points[i], self.golden.points[i].address.rank)
         edges = [j for j in self._edges(span) if j < i]
         yield from self._first_of([self._alike(j) for j in edges])
         low = max((j for j in edges if j < self._at(i)), default=-1)
@@ -117,8 +117,8 @@ class _Earliest:
         """Operations of a rank in the same save, or in the same recovery, that a fault can be aimed at."""
         return [
             i
-            for i in self.map.of_rank(rank)
-            if self.map.points[i].label.step == point.label.step and i not in self.map.unsteady
+            for i in self.golden.of_rank(rank)
+            if self.golden.points[i].label.step == point.label.step and i not in self.golden.unsteady
         ]
 
     def _edges(self, span: Iterable[int]) -> list[int]:
@@ -127,19 +127,19 @@ class _Earliest:
         last: dict[str, int] = {}
         for i in span:
             if self._fits(i):
-                address = self.map.points[i].address
+                address = self.golden.points[i].address
                 first.setdefault((address.path, address.op), i)
                 last[address.path] = i
         return sorted({*first.values(), *last.values()})
 
     def _fits(self, i: int) -> bool:
-        point = self.map.points[i]
+        point = self.golden.points[i]
         if self.fault.strikes()[0].when == "torn" and not torn_writes(point):
             return False
         return self.fault.accepts(point.address.op)
 
     def _trigger(self, i: int, when: str) -> Trigger:
-        point = self.map.points[i]
+        point = self.golden.points[i]
         if when != "torn":
             return Trigger(point.address, "after" if when == "after" else "before")
         most = (point.length or 2) - 1

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from chaosckpt.faults.runmap import RunMap
+from chaosckpt.faults.golden_index import GoldenIndex
 from chaosckpt.model.fault import Fault, Trigger
 from chaosckpt.model.finding import file_pattern
 from chaosckpt.model.schedule import AttemptPlan, Schedule
@@ -29,7 +29,7 @@ def with_plan(schedule: Schedule, attempt: int, faults: Sequence[Fault]) -> Sche
     return Schedule(tuple(plans))
 
 
-def places(map_: RunMap) -> dict[int, tuple[object, ...]]:
+def places(golden: GoldenIndex) -> dict[int, tuple[object, ...]]:
     """For each operation what it shares with those in the same place of other saves (or of other recoveries).
 
     Within its save an operation is told apart by how many of its like came before it: how often its file has been
@@ -38,7 +38,7 @@ def places(map_: RunMap) -> dict[int, tuple[object, ...]]:
     """
     before: Counter[tuple[object, ...]] = Counter()
     found: dict[int, tuple[object, ...]] = {}
-    for i, point in enumerate(map_.points):
+    for i, point in enumerate(golden.points):
         address = point.address
         like = (address.rank, address.role, address.op, file_pattern(address.path), point.label.stage)
         found[i] = (*like, before[point.label.step, like])
@@ -46,9 +46,9 @@ def places(map_: RunMap) -> dict[int, tuple[object, ...]]:
     return found
 
 
-def analogs(map_: RunMap, place: tuple[object, ...]) -> list[int]:
+def analogs(golden: GoldenIndex, place: tuple[object, ...]) -> list[int]:
     """Operations of a run in this place, in order: one for each save, or for the recovery."""
-    return [i for i, other in places(map_).items() if other == place]
+    return [i for i, other in places(golden).items() if other == place]
 
 
 def retargeted(atlas: Atlas, best: Schedule, candidate: Schedule) -> Schedule | None:
@@ -85,11 +85,11 @@ def without_attempt(atlas: Atlas, best: Schedule, dropped: int) -> list[Schedule
     plans: list[AttemptPlan] = []
     for number, course in zip(kept, now, strict=False):
         faults = best.attempts[number].faults
-        plans.append(AttemptPlan(tuple(_same_place(fault, before[number].map, course.map) for fault in faults)))
+        plans.append(AttemptPlan(tuple(_same_place(fault, before[number].golden, course.golden) for fault in faults)))
     return [plain, Schedule(tuple(plans))]
 
 
-def _same_place(fault: Fault, before: RunMap, now: RunMap) -> Fault:
+def _same_place(fault: Fault, before: GoldenIndex, now: GoldenIndex) -> Fault:
     """The fault at the same place of the same save of another run; unchanged where one of its triggers has none
     there."""
     here = places(now)
@@ -107,18 +107,18 @@ def _same_place(fault: Fault, before: RunMap, now: RunMap) -> Fault:
 
 def _moved(fault: Fault, before: Expected, now: Expected) -> Fault | None:
     strikes = fault.strikes()
-    if not strikes or all(now.map.index(trigger.address) is not None for trigger in strikes):
+    if not strikes or all(now.golden.index(trigger.address) is not None for trigger in strikes):
         return fault
     found: list[Trigger] = []
     for trigger in strikes:
-        old = before.map.index(trigger.address)
+        old = before.golden.index(trigger.address)
         if old is None:
             # It landed where the census didn't expect it: nothing is known about where it belongs.
             return fault
-        alike = analogs(now.map, places(before.map)[old])
+        alike = analogs(now.golden, places(before.golden)[old])
         if not alike:
             return None
-        found.append(msgspec.structs.replace(trigger, address=now.map.points[alike[0]].address))
+        found.append(msgspec.structs.replace(trigger, address=now.golden.points[alike[0]].address))
     return fault.moved(found)
 
 
@@ -130,7 +130,7 @@ def _all_met(atlas: Atlas, best: Schedule, candidate: Schedule) -> bool:
 def _unmet(atlas: Atlas, schedule: Schedule) -> int:
     expected = atlas.attempts(schedule)
     return sum(
-        course.map.index(trigger.address) is None
+        course.golden.index(trigger.address) is None
         for plan, course in zip(schedule.attempts, expected, strict=False)
         for fault in plan.faults
         for trigger in fault.strikes()

@@ -78,7 +78,7 @@ class Cut(Fault, frozen=True, tag="cut"):
     def singles(cls, scene: Scene) -> Iterable[Cut]:
         """Each operation before, after, and torn in the middle."""
         for i in scene.candidates:
-            point = scene.map.points[i]
+            point = scene.golden.points[i]
             yield cls((Trigger(point.address, "before"),))
             if torn_writes(point):
                 yield cls((Trigger(point.address, "torn", (point.length or 0) // 2),))
@@ -104,13 +104,13 @@ def _with_steps(scene: Scene, cut: Cut) -> st.SearchStrategy[Cut]:
 
     Ranks train together, so the step is the same for all of them; beyond the next save they wait for one another.
     """
-    indices = [i for trigger in cut.at if (i := scene.map.index(trigger.address)) is not None]
-    points = [scene.map.points[i] for i in indices]
+    indices = [i for trigger in cut.at if (i := scene.golden.index(trigger.address)) is not None]
+    points = [scene.golden.points[i] for i in indices]
     saves = [point.label.step for point in points if point.address.role != "main" and point.label.step is not None]
     if not indices or len(saves) != len(cut.at):
         return st.just(cut)
-    following = min((step for step in scene.map.steps if step > max(saves)), default=0)
-    last = min(following, *(scene.map.training(i) for i in indices))
+    following = min((step for step in scene.golden.steps if step > max(saves)), default=0)
+    last = min(following, *(scene.golden.training(i) for i in indices))
     if last <= max(saves):
         return st.just(cut)
     own = tuple(trigger.address.rank for trigger in cut.at)

@@ -84,7 +84,7 @@ class StorageError(PointFault, frozen=True, tag="errno"):
     def strategy(cls, scene: Scene) -> st.SearchStrategy[StorageError] | None:
         if not scene.can_strike(_can_fail):
             return None
-        return scene.points(_can_fail).flatmap(lambda i: _failing(scene.map.points[i]))
+        return scene.points(_can_fail).flatmap(lambda i: _failing(scene.golden.points[i]))
 
 
 def _can_fail(point: Point) -> bool:

@@ -50,7 +50,9 @@ class HoldUntil(Fault, frozen=True, tag="hold-until"):
     @classmethod
     def strategy(cls, scene: Scene) -> st.SearchStrategy[HoldUntil] | None:
         """Pairs that can be held together, so that neither has to come first."""
-        racing = {scene.map.points[i].address: partners for i in scene.candidates if (partners := _partners(scene, i))}
+        racing = {
+            scene.golden.points[i].address: partners for i in scene.candidates if (partners := _partners(scene, i))
+        }
 
         def races(point: Point) -> bool:
             return point.address in racing
@@ -58,12 +60,12 @@ class HoldUntil(Fault, frozen=True, tag="hold-until"):
         if not racing:
             return None
         return scene.points(races).flatmap(
-            lambda i: st.sampled_from(racing[scene.map.points[i].address]).map(
-                lambda j: cls(Trigger(scene.map.points[i].address), Trigger(scene.map.points[j].address, "after"))
+            lambda i: st.sampled_from(racing[scene.golden.points[i].address]).map(
+                lambda j: cls(Trigger(scene.golden.points[i].address), Trigger(scene.golden.points[j].address, "after"))
             )
         )
 
 
 def _partners(scene: Scene, i: int) -> list[int]:
     allowed = set(scene.candidates)
-    return [j for j in scene.map.races(i) if j in allowed and scene.together(i, j)]
+    return [j for j in scene.golden.races(i) if j in allowed and scene.together(i, j)]

@@ -47,5 +47,5 @@ class Latency(PointFault, frozen=True, tag="latency"):
     def strategy(cls, scene: Scene) -> st.SearchStrategy[Latency] | None:
         if not scene.can_strike():
             return None
-        before = scene.points().map(lambda i: Trigger(scene.map.points[i].address))
+        before = scene.points().map(lambda i: Trigger(scene.golden.points[i].address))
         return st.builds(cls, before, st.sampled_from((10, 50, 200)))

@@ -17,7 +17,7 @@ from typing import ClassVar
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.runmap import CHANGING
+from chaosckpt.faults.golden_index import CHANGING
 from chaosckpt.faults.scene import Scene
 from chaosckpt.model.decision import Decision, Errno, Hide
 from chaosckpt.model.fault import Ends, Memory, PointFault, Trigger
@@ -96,13 +96,13 @@ def _first_looks(scene: Scene) -> Iterator[tuple[Address, str]]:
 
     Of a save it is what the rank opens to read and hasn't made itself.
     """
-    points, allowed = scene.map.points, set(scene.candidates)
+    points, allowed = scene.golden.points, set(scene.candidates)
     read = [p for p in points if p.address.op == "open_read"]
     recovered = sorted({path for p in read if p.label.step is None for path in _and_above(p.address.path)})
     for rank in range(scene.topology.world_size):
         made: list[str] = []
         left = dict.fromkeys([*recovered, *(p.address.path for p in read if p.address.rank == rank)])
-        for i in scene.map.of_rank(rank):
+        for i in scene.golden.of_rank(rank):
             address, recovers = points[i].address, points[i].label.step is None
             if address.op in CHANGING or address.op == "mkdir":
                 made.append(parent(address.path) if address.op in ("rename", "link") else address.path)

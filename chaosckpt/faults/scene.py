@@ -8,7 +8,7 @@ from functools import cached_property
 
 from hypothesis import strategies as st
 
-from chaosckpt.faults.runmap import RunMap
+from chaosckpt.faults.golden_index import GoldenIndex
 from chaosckpt.model.census import Census, Point
 from chaosckpt.model.fault import Trigger
 from chaosckpt.model.operation import When, tier_of
@@ -37,7 +37,7 @@ def torn_writes(point: Point) -> bool:
 class Scene:
     """One attempt of a schedule that is being drawn.
 
-    `map` is the golden run that the attempt is expected to follow (without points where the census has none that
+    `golden` is the golden run that the attempt is expected to follow (without points where the census has none that
     would do); `exact` tells whether the census has precisely this run, so that its recovery can be addressed too.
     `interrupted` is the step whose save the attempt before was stopped in. `until` is the fault that ends this
     attempt, when one is drawn already: others must strike surely before. With `recovery_only`, no fault may strike a
@@ -46,7 +46,7 @@ class Scene:
 
     scenario: Scenario
     census: Census
-    map: RunMap
+    golden: GoldenIndex
     attempt: int = 0
     exact: bool = True
     interrupted: int | None = None
@@ -56,12 +56,12 @@ class Scene:
 
     @property
     def topology(self) -> Topology:
-        return self.map.topology
+        return self.golden.topology
 
     @property
     def resumes_from(self) -> int | None:
         """The step that recovery is expected to choose; None for a start from nothing."""
-        return self.map.run.resumed_from
+        return self.golden.run.resumed_from
 
     def touches(self, tier: str) -> bool:
         """Whether any golden run does anything on this tier."""
@@ -69,9 +69,9 @@ class Scene:
 
     @cached_property
     def candidates(self) -> tuple[int, ...]:
-        """Operations at which a fault may strike in this scene, as indices of `map.points`."""
-        points = self.map.points
-        found = [i for i in range(len(points)) if i not in self.map.unsteady]
+        """Operations at which a fault may strike in this scene, as indices of `golden.points`."""
+        points = self.golden.points
+        found = [i for i in range(len(points)) if i not in self.golden.unsteady]
         if not self.exact:
             # A neighbouring run stands in for the one that isn't known: only its later saves have the same addresses.
             done = self.resumes_from if self.resumes_from is not None else -1
@@ -79,17 +79,17 @@ class Scene:
         if self.recovery_only:
             found = [i for i in found if points[i].label.step is None]
         if self.until:
-            stops = [i for trigger in self.until if (i := self.map.index(trigger.address)) is not None]
-            found = [i for i in found if all(self.map.surely_before(i, stop) for stop in stops)]
+            stops = [i for trigger in self.until if (i := self.golden.index(trigger.address)) is not None]
+            found = [i for i in found if all(self.golden.surely_before(i, stop) for stop in stops)]
         return tuple(found)
 
     def categories(self, accepts: Accepts = anywhere) -> dict[str, tuple[int, ...]]:
         """The candidates by the places of BIAS, those without any left out."""
-        allowed = tuple(i for i in self.candidates if accepts(self.map.points[i]))
+        allowed = tuple(i for i in self.candidates if accepts(self.golden.points[i]))
         chosen = set(allowed)
         edges, commits = self._edges, self._around_commits
         found = {
-            "recovery": tuple(i for i in allowed if self.map.points[i].label.step is None) if self.attempt else (),
+            "recovery": tuple(i for i in allowed if self.golden.points[i].label.step is None) if self.attempt else (),
             "commit": tuple(i for i in commits if i in chosen),
             "resave": tuple(i for i in allowed if self._of_interrupted(i)),
             "boundary": tuple(i for i in edges if i in chosen),
@@ -98,7 +98,7 @@ class Scene:
         return {name: indices for name, indices in found.items() if indices}
 
     def points(self, accepts: Accepts = anywhere) -> st.SearchStrategy[int]:
-        """Operations of the map, as indices; more often where it is interesting. Nothing where none is accepted."""
+        """Operations of the golden run, as indices; more often where it is interesting. Nothing where none is accepted."""
         found = self.categories(accepts)
         if not found:
             return st.nothing()
@@ -111,27 +111,27 @@ class Scene:
 
     def trigger_at(self, i: int, *, torn: bool = True) -> st.SearchStrategy[Trigger]:
         """Before, after or in the midst of this operation."""
-        point = self.map.points[i]
+        point = self.golden.points[i]
         whens: list[When] = ["before", "after"]
         if torn and torn_writes(point):
             whens.append("torn")
         return st.sampled_from(whens).flatmap(lambda when: _trigger(point, when))
 
     def can_strike(self, accepts: Accepts = anywhere) -> bool:
-        return any(accepts(self.map.points[i]) for i in self.candidates)
+        return any(accepts(self.golden.points[i]) for i in self.candidates)
 
     def together(self, i: int, j: int) -> bool:
         """Whether operations `i` and `j` of two ranks are known to be held at the same time.
 
         Where saves overlap nothing is known: how many operations a rank has performed doesn't say which.
         """
-        return self.scenario.workload.outstanding == 1 and self.map.consistent((i, j))
+        return self.scenario.workload.outstanding == 1 and self.golden.consistent((i, j))
 
     def files_read(self) -> list[tuple[str, int | None]]:
         """What the expected recovery reads: the census paths of files, and the node that holds each, None on shared storage."""
         if not self.attempt or not self.exact or self.resumes_from is None:
             return []
-        recovery = [p.address for p in self.map.points if p.label.step is None]
+        recovery = [p.address for p in self.golden.points if p.label.step is None]
         directories = {at.path for at in recovery if at.op == "list"}
         opened = [at for at in recovery if at.op == "open_read" and at.path not in directories]
         places = {(at.path, None if tier_of(at.path) == "shared" else self.topology.node_of(at.rank)) for at in opened}
@@ -142,14 +142,14 @@ class Scene:
         return replace(self, until=tuple(until))
 
     def _of_interrupted(self, i: int) -> bool:
-        return self.interrupted is not None and self.map.points[i].label.step == self.interrupted
+        return self.interrupted is not None and self.golden.points[i].label.step == self.interrupted
 
     @cached_property
     def _edges(self) -> tuple[int, ...]:
         """The first and the last operation of each stage on each rank, and the first of each file."""
         first: dict[object, int] = {}
         last: dict[object, int] = {}
-        for i, point in enumerate(self.map.points):
+        for i, point in enumerate(self.golden.points):
             stage = (point.address.rank, point.label)
             first.setdefault(stage, i)
             last[stage] = i
@@ -160,13 +160,13 @@ class Scene:
     def _around_commits(self) -> tuple[int, ...]:
         """Each committing operation, the one before it on its rank, and the first after it on every rank."""
         found: set[int] = set()
-        for commit in self.map.commits.values():
-            own = self.map.of_rank(self.map.points[commit].address.rank)
-            place = self.map.place(commit)
+        for commit in self.golden.commits.values():
+            own = self.golden.of_rank(self.golden.points[commit].address.rank)
+            place = self.golden.place(commit)
             found.update(own[max(0, place - 1) : place + 2])
-            counts = self.map.reach(commit)
+            counts = self.golden.reach(commit)
             for rank, count in enumerate(counts):
-                found.update(self.map.of_rank(rank)[count : count + 1])
+                found.update(self.golden.of_rank(rank)[count : count + 1])
         return tuple(sorted(found))
 
 

@@ -58,7 +58,7 @@ class ShortWrite(PointFault, frozen=True, tag="short-write"):
 
 
 def _shortened(scene: Scene, i: int) -> st.SearchStrategy[ShortWrite]:
-    point = scene.map.points[i]
+    point = scene.golden.points[i]
     return st.sampled_from(torn_lengths(point.length or 2)).map(
         lambda length: ShortWrite(Trigger(point.address), length)
     )

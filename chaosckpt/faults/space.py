@@ -109,11 +109,11 @@ def used_before(scene: Scene, i: int) -> int:
     The golden run doesn't say what a rename replaced, and a budget that is too small strikes early, where one that is
     too large would never.
     """
-    node = scene.topology.node_of(scene.map.points[i].address.rank)
-    tier = tier_of(scene.map.points[i].address.path)
+    node = scene.topology.node_of(scene.golden.points[i].address.rank)
+    tier = tier_of(scene.golden.points[i].address.path)
     sizes: dict[str, int] = {}
     incarnations: dict[str, int] = {}
-    for point in scene.map.points[:i]:
+    for point in scene.golden.points[:i]:
         address = point.address
         if scene.topology.node_of(address.rank) != node or tier_of(address.path) != tier:
             continue
@@ -128,7 +128,7 @@ def used_before(scene: Scene, i: int) -> int:
 
 
 def _running_out(scene: Scene, i: int) -> st.SearchStrategy[Space]:
-    point, before = scene.map.points[i], used_before(scene, i)
+    point, before = scene.golden.points[i], used_before(scene, i)
     budgets = sorted({before, before + (point.length or 0) // 2})
     return st.builds(
         Space,

@@ -203,7 +203,7 @@ class TierFault(PointFault, frozen=True):
 
         if not scene.can_strike(accepted):
             return None
-        return scene.points(accepted).map(lambda i: cls(Trigger(scene.map.points[i].address)))
+        return scene.points(accepted).map(lambda i: cls(Trigger(scene.golden.points[i].address)))
 
     def accepts(self, op: str) -> bool:
         return op in self.strikes_at

@@ -56,8 +56,8 @@ def aims_at_recovery(schedule: Schedule, census: Census) -> bool:
     expected = Atlas(census).attempts(schedule)
     for number, (plan, course) in enumerate(zip(schedule.attempts, expected, strict=False)):
         for trigger in (trigger for fault in plan.faults for trigger in fault.strikes()):
-            i = course.map.index(trigger.address)
-            if number and i is not None and course.map.points[i].label.step is None:
+            i = course.golden.index(trigger.address)
+            if number and i is not None and course.golden.points[i].label.step is None:
                 return True
     return False
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chaosckpt.faults.runmap import RunMap
+from chaosckpt.faults.golden_index import GoldenIndex
 from chaosckpt.model.census import Census, GoldenRun
 from chaosckpt.model.fault import Fault
 from chaosckpt.model.operation import tier_of
@@ -16,10 +16,10 @@ from chaosckpt.model.topology import Topology
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """What an attempt is expected to do. `exact`: the census has this very run; else `map` is a neighbour or has no
+    """What an attempt is expected to do. `exact`: the census has this very run; else `golden` is a neighbour or has no
     points."""
 
-    map: RunMap
+    golden: GoldenIndex
     exact: bool
     interrupted: int | None = None
 
@@ -29,16 +29,16 @@ class Atlas:
 
     def __init__(self, census: Census) -> None:
         self.census = census
-        self._maps: dict[tuple[Topology, int | None], RunMap] = {}
+        self._maps: dict[tuple[Topology, int | None], GoldenIndex] = {}
         self.main = self._map(census.main)
         self.tiers = tuple(sorted({tier_of(point.address.path) for point in census.main.points}))
         """The storage tiers that the job works on."""
 
-    def _map(self, run: GoldenRun) -> RunMap:
+    def _map(self, run: GoldenRun) -> GoldenIndex:
         key = (run.topology, run.resumed_from)
         if key not in self._maps:
             main = self.census.run(run.topology, None)
-            self._maps[key] = RunMap(run, main if main is not run else None)
+            self._maps[key] = GoldenIndex(run, main if main is not run else None)
         return self._maps[key]
 
     def start(self) -> Expected:
@@ -58,39 +58,39 @@ class Atlas:
             near = _renamed(best, resumed_from)
         else:
             near = GoldenRun(topology=topology, resumed_from=resumed_from, points=())
-        return Expected(RunMap(near, self.census.run(topology, None)), False, interrupted)
+        return Expected(GoldenIndex(near, self.census.run(topology, None)), False, interrupted)
 
     def following(self, now: Expected, plan: AttemptPlan) -> Expected:
         """The attempt after one that was expected to go like `now` and had the faults of `plan`, in the same
         topology."""
         ending = ending_fault(plan.faults)
         if ending is None:
-            return self.lookup(now.map.topology, now.map.resumes_from(now.map.ends))
+            return self.lookup(now.golden.topology, now.golden.resumes_from(now.golden.ends))
         after = self._dropped(self._stopped(now, ending), (ending,))
-        return Expected(after.map, False, after.interrupted) if ending.blurs else after
+        return Expected(after.golden, False, after.interrupted) if ending.blurs else after
 
     def _stopped(self, now: Expected, ending: Fault) -> Expected:
         """What follows when `ending` stops the attempt `now`, as far as processes go."""
-        counts = now.map.at_rest(ending.strikes())
+        counts = now.golden.at_rest(ending.strikes())
         if counts is None:
-            return self.lookup(now.map.topology, now.map.run.resumed_from)
-        step = now.map.resumes_from(counts)
-        i = now.map.index(ending.strikes()[0].address)
-        struck = None if i is None else now.map.points[i].label.step
+            return self.lookup(now.golden.topology, now.golden.run.resumed_from)
+        step = now.golden.resumes_from(counts)
+        i = now.golden.index(ending.strikes()[0].address)
+        struck = None if i is None else now.golden.points[i].label.step
         interrupted = struck if struck is not None and struck != step else None
-        return self.lookup(now.map.topology, step, interrupted)
+        return self.lookup(now.golden.topology, step, interrupted)
 
     def turned(self, now: Expected, faults: Sequence[Fault]) -> Expected:
         """The same attempt, with the topology and the storage that these faults leave it at its start."""
-        topology = now.map.topology
+        topology = now.golden.topology
         for fault in faults:
             topology = fault.topology(topology)
-        if topology != now.map.topology:
-            now = self.lookup(topology, now.map.run.resumed_from, now.interrupted)
+        if topology != now.golden.topology:
+            now = self.lookup(topology, now.golden.run.resumed_from, now.interrupted)
         between = [fault for fault in faults if fault.between]
         now = self._dropped(now, between)
         # What recovery makes of damaged files isn't known.
-        return Expected(now.map, False, now.interrupted) if any(fault.blurs for fault in between) else now
+        return Expected(now.golden, False, now.interrupted) if any(fault.blurs for fault in between) else now
 
     def _dropped(self, now: Expected, faults: Sequence[Fault]) -> Expected:
         """The same attempt after these faults took storage away: what it recovers, and from where, isn't known any
@@ -99,9 +99,9 @@ class Atlas:
         if not gone:
             return now
         if gone == set(self.tiers):
-            empty = GoldenRun(topology=now.map.topology, resumed_from=None, points=())
-            return Expected(RunMap(empty), False)
-        return Expected(now.map, False, now.interrupted)
+            empty = GoldenRun(topology=now.golden.topology, resumed_from=None, points=())
+            return Expected(GoldenIndex(empty), False)
+        return Expected(now.golden, False, now.interrupted)
 
     def attempts(self, schedule: Schedule) -> tuple[Expected, ...]:
         """What every attempt of a schedule is expected to do, the closing one included."""

@@ -147,7 +147,7 @@ def _scene(deck: Deck, expected: Expected, history: tuple[AttemptPlan, ...]) -> 
     return Scene(
         scenario=deck.scenario,
         census=deck.atlas.census,
-        map=expected.map,
+        golden=expected.golden,
         attempt=len(history),
         exact=expected.exact,
         interrupted=expected.interrupted,
@@ -195,9 +195,9 @@ def _repeated(draw: Draw, scene: Scene, names: Sequence[str]) -> Fault | None:
 
 
 def _fits(scene: Scene, fault: Fault) -> bool:
-    indices = [scene.map.index(trigger.address) for trigger in fault.strikes()]
+    indices = [scene.golden.index(trigger.address) for trigger in fault.strikes()]
     allowed = set(scene.candidates)
-    return all(i in allowed for i in indices) and scene.map.at_rest(fault.strikes()) is not None
+    return all(i in allowed for i in indices) and scene.golden.at_rest(fault.strikes()) is not None
 
 
 def _disturbing(draw: Draw, deck: Deck, subset: Sequence[str], scene: Scene, most: int) -> tuple[Fault, ...]:
@@ -208,7 +208,7 @@ def _disturbing(draw: Draw, deck: Deck, subset: Sequence[str], scene: Scene, mos
         fault = _one_of(draw, deck, names, scene)
         if fault is None:
             break
-        places = [i for trigger in fault.strikes() if (i := scene.map.index(trigger.address)) is not None]
+        places = [i for trigger in fault.strikes() if (i := scene.golden.index(trigger.address)) is not None]
         if places and all(_ordered(scene, places, others) or _ordered(scene, others, places) for others, _ in found):
             found.append((places, fault))
 
@@ -220,7 +220,7 @@ def _disturbing(draw: Draw, deck: Deck, subset: Sequence[str], scene: Scene, mos
 
 def _ordered(scene: Scene, places: Sequence[int], others: Sequence[int]) -> bool:
     """Whether each of these operations is surely before each of the others."""
-    return all(scene.map.surely_before(i, j) for i in places for j in others)
+    return all(scene.golden.surely_before(i, j) for i in places for j in others)
 
 
 def _can_go_on(draw: Draw, deck: Deck, plan: AttemptPlan, expected: Expected) -> bool:
@@ -235,23 +235,23 @@ def _can_go_on(draw: Draw, deck: Deck, plan: AttemptPlan, expected: Expected) ->
         return False
     if ending.ends == "perhaps":
         return bool(ending.strikes()) and draw(st.integers(0, 3)) == 0
-    counts = expected.map.at_rest(ending.strikes())
+    counts = expected.golden.at_rest(ending.strikes())
     if counts is None or not ending.lingers:
         return counts is not None
     rank = ending.strikes()[0].address.rank
     done = list(counts)
     done[rank] = max(done[rank], _end_of_save(expected, ending.strikes()[0].address))
-    return expected.map.resumes_from(done) == expected.map.resumes_from(counts)
+    return expected.golden.resumes_from(done) == expected.golden.resumes_from(counts)
 
 
 def _recovers(expected: Expected, trigger: Trigger) -> bool:
-    i = expected.map.index(trigger.address)
-    return i is not None and expected.map.points[i].label.step is None
+    i = expected.golden.index(trigger.address)
+    return i is not None and expected.golden.points[i].label.step is None
 
 
 def _end_of_save(expected: Expected, address: Address) -> int:
     """How many operations its rank has performed at the end of the save (or recovery) to which an operation belongs."""
-    i = expected.map.index(address)
+    i = expected.golden.index(address)
     assert i is not None
-    own, step = expected.map.of_rank(address.rank), expected.map.points[i].label.step
-    return max(expected.map.place(j) + 1 for j in own if expected.map.points[j].label.step == step)
+    own, step = expected.golden.of_rank(address.rank), expected.golden.points[i].label.step
+    return max(expected.golden.place(j) + 1 for j in own if expected.golden.points[j].label.step == step)

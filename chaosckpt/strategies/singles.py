@@ -20,7 +20,7 @@ def single_schedules(scenario: Scenario, atlas: Atlas, kinds: Mapping[str, type[
     A point of a recovery needs something to recover: its schedule kills the job right after the commit of the step
     that this recovery resumes from (where whole-job kills are drawn at all), and strikes in the second attempt.
     """
-    first = Scene(scenario=scenario, census=atlas.census, map=atlas.main)
+    first = Scene(scenario=scenario, census=atlas.census, golden=atlas.main)
     found = [Schedule((AttemptPlan((fault,)),)) for fault in _all_singles(first, kinds)]
     for opening, recovery in recoveries(scenario, atlas, kinds):
         found += [Schedule((opening, AttemptPlan((fault,)))) for fault in _all_singles(recovery, kinds)]
@@ -47,7 +47,7 @@ def recoveries(
             Scene(
                 scenario=scenario,
                 census=atlas.census,
-                map=expected.map,
+                golden=expected.golden,
                 attempt=1,
                 history=(opening,),
                 recovery_only=True,

@@ -30,14 +30,14 @@ def half_overwritten(schedule: Schedule) -> bool:
     """Planted: a kill leaves some rank's shard of a second or later save opened, and rank 0's metadata not renamed."""
     for plan, expected in zip(schedule.attempts, ATLAS.attempts(schedule), strict=False):
         for fault in plan.faults:
-            counts = expected.map.at_rest(fault.strikes()) if fault.ends in ("job", "rank") else None
+            counts = expected.golden.at_rest(fault.strikes()) if fault.ends in ("job", "rank") else None
             for rank, count in enumerate(counts or ()):
-                for i in expected.map.of_rank(rank)[:count]:
-                    point = expected.map.points[i]
+                for i in expected.golden.of_rank(rank)[:count]:
+                    point = expected.golden.points[i]
                     if (point.address.op, point.label.stage) != ("open_write", "persist") or point.label.step == 2:
                         continue
-                    commit = expected.map.commits[point.label.step or 0]
-                    if counts is not None and counts[0] <= expected.map.place(commit):
+                    commit = expected.golden.commits[point.label.step or 0]
+                    if counts is not None and counts[0] <= expected.golden.place(commit):
                         return True
     return False
 
@@ -46,8 +46,8 @@ def killed_while_loading(schedule: Schedule) -> bool:
     """Planted: something that can end an attempt strikes while a restarted job loads."""
     for number, (plan, expected) in enumerate(zip(schedule.attempts, ATLAS.attempts(schedule), strict=False)):
         for trigger in (trigger for fault in plan.faults if fault.ends != "nothing" for trigger in fault.strikes()):
-            i = expected.map.index(trigger.address)
-            if number and i is not None and expected.map.points[i].label.stage == "load":
+            i = expected.golden.index(trigger.address)
+            if number and i is not None and expected.golden.points[i].label.stage == "load":
                 return True
     return False
 
@@ -97,7 +97,7 @@ def without_one(schedule: Schedule) -> list[Schedule]:
 def out_of_place(schedule: Schedule) -> bool:
     """Whether some fault strikes an operation that its attempt is not going to do."""
     return any(
-        course.map.index(trigger.address) is None
+        course.golden.index(trigger.address) is None
         for plan, course in zip(schedule.attempts, ATLAS.attempts(schedule), strict=False)
         for fault in plan.faults
         for trigger in fault.strikes()

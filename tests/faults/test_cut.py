@@ -6,7 +6,7 @@ import pytest
 from hypothesis import find, given, settings
 
 from chaosckpt.faults.cut import Cut
-from chaosckpt.faults.runmap import RunMap
+from chaosckpt.faults.golden_index import GoldenIndex
 from chaosckpt.faults.scene import Scene
 from chaosckpt.model.census import Census, GoldenRun, Label, Point
 from chaosckpt.model.operation import Address, Role
@@ -64,7 +64,7 @@ def saving_in_threads() -> Scene:
         training=tuple(4 if i < 6 else 0 for i in order),
         saves=(2, 4),
     )
-    return Scene(scenario=dcp_model.scenario(), census=Census(runs=(run,)), map=RunMap(run))
+    return Scene(scenario=dcp_model.scenario(), census=Census(runs=(run,)), golden=GoldenIndex(run))
 
 
 DRAWN = Cut.strategy(saving_in_threads())

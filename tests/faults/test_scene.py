@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chaosckpt.faults.runmap import RunMap
+from chaosckpt.faults.golden_index import GoldenIndex
 from chaosckpt.faults.scene import Scene, torn_writes
 from chaosckpt.model.fault import Trigger
 from tests.strategies.dcp_model import MAIN, census, scenario
@@ -19,7 +19,7 @@ SCENARIO = scenario()
 def scene(resumed_from: int | None = None, **fields) -> Scene:
     run = CENSUS.run(MAIN, resumed_from)
     assert run is not None
-    return Scene(scenario=SCENARIO, census=CENSUS, map=RunMap(run, CENSUS.main), **fields)
+    return Scene(scenario=SCENARIO, census=CENSUS, golden=GoldenIndex(run, CENSUS.main), **fields)
 
 
 RECOVERING = scene(2, attempt=1, interrupted=4)
@@ -36,36 +36,36 @@ def test_every_place_of_interest_is_among_the_candidates(where):
 
 def test_the_save_that_was_interrupted_comes_again():
     """`resave` is the save of the step in which the attempt before was stopped."""
-    steps = {RECOVERING.map.points[i].label.step for i in RECOVERING.categories()["resave"]}
+    steps = {RECOVERING.golden.points[i].label.step for i in RECOVERING.categories()["resave"]}
     assert steps == {4}
 
 
 def test_around_a_commit_stand_its_neighbours():
     """The committing operation, the one before it, and the first after it on every rank are offered."""
     where = scene()
-    commit = where.map.commits[4]
+    commit = where.golden.commits[4]
     around = where.categories()["commit"]
-    own = where.map.of_rank(0)
-    place = where.map.place(commit)
+    own = where.golden.of_rank(0)
+    place = where.golden.place(commit)
     assert {own[place - 1], commit, own[place + 1]} <= set(around)
-    first_after = where.map.of_rank(1)[where.map.reach(commit)[1]]
-    assert where.map.points[first_after].address.op == "mkdir"
+    first_after = where.golden.of_rank(1)[where.golden.reach(commit)[1]]
+    assert where.golden.points[first_after].address.op == "mkdir"
     assert first_after in around
 
 
 def test_a_neighbouring_run_offers_later_saves_only():
     """Where the census hasn't the very run, its recovery has other addresses; what is saved later has the same."""
     where = scene(2, attempt=1, exact=False)
-    assert {where.map.points[i].label.step for i in where.candidates} == {4, 6}
+    assert {where.golden.points[i].label.step for i in where.candidates} == {4, 6}
 
 
 def test_before_an_ending_fault_only_what_is_surely_before():
     """A fault that ends nothing may not be overtaken by the one that ends the attempt."""
     where = scene()
-    stop = where.map.commits[2]
-    narrowed = where.narrowed([Trigger(where.map.points[stop].address)])
+    stop = where.golden.commits[2]
+    narrowed = where.narrowed([Trigger(where.golden.points[stop].address)])
     assert narrowed.candidates
-    assert all(where.map.surely_before(i, stop) for i in narrowed.candidates)
+    assert all(where.golden.surely_before(i, stop) for i in narrowed.candidates)
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))
@@ -79,14 +79,14 @@ def test_every_kind_strikes_within_the_scene(name, data):
         return
     fault = data.draw(strategy)
     for trigger in fault.strikes():
-        i = where.map.index(trigger.address)
+        i = where.golden.index(trigger.address)
         assert i in where.candidates
-        point = where.map.points[i]
+        point = where.golden.points[i]
         assert fault.accepts(point.address.op)
         if trigger.when == "torn":
             assert torn_writes(point)
             assert 0 < trigger.torn_bytes < point.length
-    assert not fault.strikes() or where.map.at_rest(fault.strikes()) is not None
+    assert not fault.strikes() or where.golden.at_rest(fault.strikes()) is not None
 
 
 def test_kinds_that_strike_operations_offer_recovery_too():
@@ -99,7 +99,7 @@ def test_kinds_that_strike_operations_offer_recovery_too():
 def test_only_a_cut_is_enumerated():
     """Each operation before and after, and each write of two bytes or more torn in the middle, on its own."""
     where = scene()
-    writes = sum(torn_writes(point) for point in where.map.points)
+    writes = sum(torn_writes(point) for point in where.golden.points)
     found = {name: len(list(kind.singles(where))) for name, kind in KINDS.items()}
-    assert found.pop("cut") == 2 * len(where.map.points) + writes
+    assert found.pop("cut") == 2 * len(where.golden.points) + writes
     assert set(found.values()) == {0}

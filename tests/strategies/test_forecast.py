@@ -33,7 +33,7 @@ def at_commit(atlas: Atlas, step: int, when: str = "after") -> Trigger:
 
 def resumed(atlas: Atlas, *plans: AttemptPlan) -> list[tuple[str, int | None, int | None]]:
     expected = atlas.attempts(Schedule(plans))
-    return [(str(e.map.topology), e.map.run.resumed_from, e.interrupted) for e in expected]
+    return [(str(e.golden.topology), e.golden.run.resumed_from, e.interrupted) for e in expected]
 
 
 def test_a_cut_decides_what_is_resumed(atlas):
@@ -45,7 +45,7 @@ def test_a_cut_decides_what_is_resumed(atlas):
 def test_attempts_chain(atlas):
     """Each attempt starts from what the one before left: a cut of the first recovery changes nothing."""
     first = plan(Cut((at_commit(atlas, 2),)))
-    recovery = atlas.attempts(Schedule((first,)))[1].map
+    recovery = atlas.attempts(Schedule((first,)))[1].golden
     assert recovery.points[0].label.step is None
     second = plan(Cut((Trigger(recovery.points[0].address),)))
     assert resumed(atlas, first, second)[1:] == [("1+1", 2, None), ("1+1", 2, None)]
@@ -60,9 +60,9 @@ def test_a_new_topology_stays(atlas):
     """From the attempt that changes it on, every later one has the new number of ranks."""
     first = plan(Cut((at_commit(atlas, 2),)))
     found = atlas.attempts(Schedule((first, plan(WorldSize(Topology((1, 1, 1)))))))
-    assert [str(e.map.topology) for e in found] == ["1+1", "1+1+1", "1+1+1"]
+    assert [str(e.golden.topology) for e in found] == ["1+1", "1+1+1", "1+1+1"]
     assert found[1].exact
-    assert found[1].map.run.resumed_from == 2
+    assert found[1].golden.run.resumed_from == 2
 
 
 def test_a_run_that_is_missing_is_stood_in_for_by_its_neighbour(census):
@@ -70,16 +70,16 @@ def test_a_run_that_is_missing_is_stood_in_for_by_its_neighbour(census):
     atlas = Atlas(Census(runs=tuple(run for run in census.runs if run.resumed_from != 4)))
     expected = atlas.lookup(MAIN, 4)
     assert not expected.exact
-    assert expected.map.run.resumed_from == 4
-    assert expected.map.points == atlas.lookup(MAIN, 2).map.points
-    assert atlas.lookup(Topology((3,)), 4).map.points == ()
+    assert expected.golden.run.resumed_from == 4
+    assert expected.golden.points == atlas.lookup(MAIN, 2).golden.points
+    assert atlas.lookup(Topology((3,)), 4).golden.points == ()
 
 
 def test_when_the_only_tier_is_gone_nothing_is_foreseen(atlas):
     """A job without a checkpoint to load refuses: no operation of it is aimed at."""
     found = atlas.attempts(Schedule((plan(Cut((at_commit(atlas, 2),))), plan(SharedStorageLoss()))))
-    assert found[1].map.points == ()
-    assert found[1].map.run.resumed_from is None
+    assert found[1].golden.points == ()
+    assert found[1].golden.run.resumed_from is None
 
 
 def test_a_loss_elsewhere_changes_nothing(atlas):
@@ -97,5 +97,5 @@ def test_with_another_tier_left_recovery_is_open():
     atlas = Atlas(Census(runs=(both, resumed_run)))
     found = atlas.attempts(Schedule((plan(Cut((at_commit(atlas, 2),))), plan(LocalStorageLoss()))))
     assert not found[1].exact
-    assert found[1].map.run.resumed_from == 2
-    assert found[1].map.points
+    assert found[1].golden.run.resumed_from == 2
+    assert found[1].golden.points

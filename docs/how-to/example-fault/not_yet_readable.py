@@ -51,7 +51,7 @@ class NotYetReadable(PointFault, frozen=True, tag="not-yet-readable"):
     def strategy(cls, scene):
         if not scene.can_strike(_opens):
             return None
-        at = scene.points(_opens).map(lambda i: Trigger(scene.map.points[i].address))
+        at = scene.points(_opens).map(lambda i: Trigger(scene.golden.points[i].address))
         return st.builds(cls, at, st.sampled_from([1, 2, 5]))
 
 

@@ -1,4 +1,4 @@
-"""A golden run as a map: where an operation stands, how far peers get while it is held, and what recovery would
+"""A golden run, indexed: where an operation stands, how far peers get while it is held, and what recovery would
 choose then."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CHANGING = frozenset({"open_write", "write", "ftruncate", "truncate", "rename", 
 """Operations that change what recovery can find."""
 
 
-class RunMap:
+class GoldenIndex:
     """Indexes over one golden run. Operations are named by their index in `points`, which stand in an order of their own:
     nothing here depends on how fast the ranks happened to be when the run was recorded.
 
@@ -26,7 +26,7 @@ class RunMap:
 
     def __init__(self, run: GoldenRun, main: GoldenRun | None = None) -> None:
         self.run = run.ordered()
-        self._lender = None if main is None else RunMap(main)
+        self._lender = None if main is None else GoldenIndex(main)
         self.points: tuple[Point, ...] = self.run.points
         self._index: dict[Address, int] = {}
         self._place: list[int] = []
