@@ -94,7 +94,7 @@ def test_the_built_in_faults_are_plugins():
     """Every kind in chaosckpt/faults is registered under its tag, by an entry point like anybody's."""
     kinds = plugins.fault_kinds()
     files = {path.stem.replace("_", "-") for path in (ROOT / "chaosckpt" / "faults").glob("*.py")}
-    assert set(kinds) == files - {"--init--", "golden-index", "scene"}
+    assert set(kinds) == files - {"--init--", "golden-index", "context"}
     assert all(kind.__struct_config__.tag == name for name, kind in kinds.items())
     assert list(kinds) == sorted(kinds)
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 
 from chaosckpt.campaign.retarget import analogs, places, replaced, retargeted
+from chaosckpt.faults.context import torn_writes
 from chaosckpt.faults.golden_index import GoldenIndex
-from chaosckpt.faults.scene import torn_writes
 from chaosckpt.model.census import Point
 from chaosckpt.model.fault import Fault, Trigger
 from chaosckpt.model.schedule import Schedule

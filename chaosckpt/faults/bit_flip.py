@@ -16,7 +16,7 @@ from typing import ClassVar
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.disturbance import FlipBit
 from chaosckpt.model.fault import Fault, JobControl
 from chaosckpt.model.guarantee import Guarantee
@@ -52,9 +52,9 @@ class BitFlip(Fault, frozen=True, tag="bit-flip"):
         return f"bit {self.bit} of byte {self.offset} of {self.path}{where} turned over at rest"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[BitFlip] | None:
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[BitFlip] | None:
         """Anywhere in a file that the recovery reads: its length is not known, so offsets go round."""
-        files = scene.files_read()
+        files = context.files_read()
         if not files:
             return None
         return st.builds(

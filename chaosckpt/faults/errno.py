@@ -17,7 +17,7 @@ from typing import ClassVar
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.census import Point
 from chaosckpt.model.decision import Decision, Errno
 from chaosckpt.model.fault import Ends, Memory, PointFault, Trigger
@@ -81,10 +81,10 @@ class StorageError(PointFault, frozen=True, tag="errno"):
         return f"{self.error} from {self.at.address}"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[StorageError] | None:
-        if not scene.can_strike(_can_fail):
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[StorageError] | None:
+        if not context.can_strike(_can_fail):
             return None
-        return scene.points(_can_fail).flatmap(lambda i: _failing(scene.golden.points[i]))
+        return context.points(_can_fail).flatmap(lambda i: _failing(context.golden.points[i]))
 
 
 def _can_fail(point: Point) -> bool:

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.census import Point
 from chaosckpt.model.fault import Fault, JobControl, Trigger
 
@@ -48,10 +48,12 @@ class HoldUntil(Fault, frozen=True, tag="hold-until"):
         return f"{self.at.address} held until after {self.until.address}"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[HoldUntil] | None:
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[HoldUntil] | None:
         """Pairs that can be held together, so that neither has to come first."""
         racing = {
-            scene.golden.points[i].address: partners for i in scene.candidates if (partners := _partners(scene, i))
+            context.golden.points[i].address: partners
+            for i in context.candidates
+            if (partners := _partners(context, i))
         }
 
         def races(point: Point) -> bool:
@@ -59,13 +61,15 @@ class HoldUntil(Fault, frozen=True, tag="hold-until"):
 
         if not racing:
             return None
-        return scene.points(races).flatmap(
-            lambda i: st.sampled_from(racing[scene.golden.points[i].address]).map(
-                lambda j: cls(Trigger(scene.golden.points[i].address), Trigger(scene.golden.points[j].address, "after"))
+        return context.points(races).flatmap(
+            lambda i: st.sampled_from(racing[context.golden.points[i].address]).map(
+                lambda j: cls(
+                    Trigger(context.golden.points[i].address), Trigger(context.golden.points[j].address, "after")
+                )
             )
         )
 
 
-def _partners(scene: Scene, i: int) -> list[int]:
-    allowed = set(scene.candidates)
-    return [j for j in scene.golden.races(i) if j in allowed and scene.together(i, j)]
+def _partners(context: FaultContext, i: int) -> list[int]:
+    allowed = set(context.candidates)
+    return [j for j in context.golden.races(i) if j in allowed and context.together(i, j)]

@@ -14,7 +14,7 @@ from typing import ClassVar
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import JobControl, PointFault, Trigger
 
 
@@ -44,8 +44,8 @@ class Latency(PointFault, frozen=True, tag="latency"):
         return f"latency of {self.latency_ms} ms {self.at}"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[Latency] | None:
-        if not scene.can_strike():
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[Latency] | None:
+        if not context.can_strike():
             return None
-        before = scene.points().map(lambda i: Trigger(scene.golden.points[i].address))
+        before = context.points().map(lambda i: Trigger(context.golden.points[i].address))
         return st.builds(cls, before, st.sampled_from((10, 50, 200)))

@@ -13,7 +13,7 @@ from typing import ClassVar
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import Fault, JobControl
 from chaosckpt.model.guarantee import Guarantee
 
@@ -42,7 +42,7 @@ class LocalStorageLoss(Fault, frozen=True, tag="local-storage-loss"):
         return f"node-local storage of node {self.node} empty at the restart"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[LocalStorageLoss] | None:
-        if not scene.attempt or scene.resumes_from is None or not scene.touches("local"):
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[LocalStorageLoss] | None:
+        if not context.attempt or context.resumes_from is None or not context.touches("local"):
             return None
-        return st.integers(0, len(scene.topology.ranks) - 1).map(cls)
+        return st.integers(0, len(context.topology.ranks) - 1).map(cls)

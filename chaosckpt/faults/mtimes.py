@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.disturbance import ReverseTimes
 from chaosckpt.model.fault import Fault, JobControl
 
@@ -35,10 +35,10 @@ class Mtimes(Fault, frozen=True, tag="mtimes"):
         return f"modification times on {self.tier} storage{where} reversed at the restart"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[Mtimes] | None:
-        if not scene.attempt or scene.resumes_from is None:
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[Mtimes] | None:
+        if not context.attempt or context.resumes_from is None:
             return None
-        places: list[tuple[str, int | None]] = [("shared", None)] if scene.touches("shared") else []
-        if scene.touches("local"):
-            places += [("local", node) for node in range(len(scene.topology.ranks))]
+        places: list[tuple[str, int | None]] = [("shared", None)] if context.touches("shared") else []
+        if context.touches("local"):
+            places += [("local", node) for node in range(len(context.topology.ranks))]
         return st.sampled_from(places).map(lambda place: cls(*place)) if places else None

@@ -17,8 +17,8 @@ from typing import ClassVar
 import msgspec
 from hypothesis import strategies as st
 
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.faults.golden_index import CHANGING
-from chaosckpt.faults.scene import Scene
 from chaosckpt.model.decision import Decision, Errno, Hide
 from chaosckpt.model.fault import Ends, Memory, PointFault, Trigger
 from chaosckpt.model.operation import Address, Operation
@@ -69,8 +69,8 @@ class NotVisible(PointFault, frozen=True, tag="not-visible"):
         return f"{self.path} not visible to rank {self.at.address.rank} {how_long}, first to {self.at.address}"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[NotVisible] | None:
-        looks = list(_first_looks(scene))
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[NotVisible] | None:
+        looks = list(_first_looks(context))
         if not looks:
             return None
         return st.sampled_from(looks).flatmap(
@@ -91,18 +91,18 @@ def parent(path: str) -> str:
     return f"{tier}:{relative.rpartition('/')[0] or '.'}"
 
 
-def _first_looks(scene: Scene) -> Iterator[tuple[Address, str]]:
+def _first_looks(context: FaultContext) -> Iterator[tuple[Address, str]]:
     """For each rank and each path that a recovery reads, or a directory on the way there: the rank's first look for it.
 
     Of a save it is what the rank opens to read and hasn't made itself.
     """
-    points, allowed = scene.golden.points, set(scene.candidates)
+    points, allowed = context.golden.points, set(context.candidates)
     read = [p for p in points if p.address.op == "open_read"]
     recovered = sorted({path for p in read if p.label.step is None for path in _and_above(p.address.path)})
-    for rank in range(scene.topology.world_size):
+    for rank in range(context.topology.world_size):
         made: list[str] = []
         left = dict.fromkeys([*recovered, *(p.address.path for p in read if p.address.rank == rank)])
-        for i in scene.golden.of_rank(rank):
+        for i in context.golden.of_rank(rank):
             address, recovers = points[i].address, points[i].label.step is None
             if address.op in CHANGING or address.op == "mkdir":
                 made.append(parent(address.path) if address.op in ("rename", "link") else address.path)

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.census import Point
 from chaosckpt.model.fault import Ends, JobControl, PointFault, Trigger
 from chaosckpt.model.guarantee import Guarantee
@@ -46,10 +46,10 @@ class SaverKill(PointFault, frozen=True, tag="saver-kill"):
         return f"SIGKILL of the saver process of rank {self.at.address.rank} {self.at}"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[SaverKill] | None:
-        if not scene.can_strike(_in_a_child):
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[SaverKill] | None:
+        if not context.can_strike(_in_a_child):
             return None
-        return scene.triggers(_in_a_child).map(cls)
+        return context.triggers(_in_a_child).map(cls)
 
 
 def _in_a_child(point: Point) -> bool:

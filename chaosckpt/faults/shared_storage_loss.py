@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import Fault, JobControl
 
 
@@ -32,7 +32,7 @@ class SharedStorageLoss(Fault, frozen=True, tag="shared-storage-loss"):
         return "shared storage empty at the restart"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[SharedStorageLoss] | None:
-        if not scene.attempt or scene.resumes_from is None or not scene.touches("shared"):
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[SharedStorageLoss] | None:
+        if not context.attempt or context.resumes_from is None or not context.touches("shared"):
             return None
         return st.just(cls())

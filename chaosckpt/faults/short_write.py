@@ -15,7 +15,7 @@ from typing import ClassVar
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene, torn_lengths, torn_writes
+from chaosckpt.faults.context import FaultContext, torn_lengths, torn_writes
 from chaosckpt.model.decision import Decision, Short
 from chaosckpt.model.fault import Memory, PointFault, Trigger
 from chaosckpt.model.operation import Operation
@@ -51,14 +51,14 @@ class ShortWrite(PointFault, frozen=True, tag="short-write"):
         return f"short write of {self.length} bytes instead of {self.at.address}"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[ShortWrite] | None:
-        if not scene.can_strike(torn_writes):
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[ShortWrite] | None:
+        if not context.can_strike(torn_writes):
             return None
-        return scene.points(torn_writes).flatmap(lambda i: _shortened(scene, i))
+        return context.points(torn_writes).flatmap(lambda i: _shortened(context, i))
 
 
-def _shortened(scene: Scene, i: int) -> st.SearchStrategy[ShortWrite]:
-    point = scene.golden.points[i]
+def _shortened(context: FaultContext, i: int) -> st.SearchStrategy[ShortWrite]:
+    point = context.golden.points[i]
     return st.sampled_from(torn_lengths(point.length or 2)).map(
         lambda length: ShortWrite(Trigger(point.address), length)
     )

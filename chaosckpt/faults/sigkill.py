@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import Ends, JobControl, PointFault, Trigger
 from chaosckpt.model.guarantee import Guarantee
 
@@ -37,7 +37,7 @@ class Sigkill(PointFault, frozen=True, tag="sigkill"):
         return f"SIGKILL of rank {self.at.address.rank} {self.at}"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[Sigkill] | None:
-        if not scene.can_strike():
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[Sigkill] | None:
+        if not context.can_strike():
             return None
-        return scene.triggers().map(cls)
+        return context.triggers().map(cls)

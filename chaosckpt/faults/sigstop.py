@@ -18,7 +18,7 @@ from typing import ClassVar
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import Ends, JobControl, PointFault, Trigger
 from chaosckpt.model.guarantee import Guarantee
 
@@ -52,8 +52,8 @@ class Sigstop(PointFault, frozen=True, tag="sigstop"):
         return f"SIGSTOP of rank {self.at.address.rank} {self.at}{ending}"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[Sigstop] | None:
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[Sigstop] | None:
         """A rank without peers that goes on was only slow: it isn't drawn so."""
-        if not scene.can_strike():
+        if not context.can_strike():
             return None
-        return st.builds(cls, scene.triggers(), st.booleans() if scene.topology.world_size > 1 else st.just(False))
+        return st.builds(cls, context.triggers(), st.booleans() if context.topology.world_size > 1 else st.just(False))

@@ -17,7 +17,7 @@ from typing import ClassVar
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import Ends, JobControl, PointFault, Trigger
 from chaosckpt.model.guarantee import Guarantee
 
@@ -56,7 +56,7 @@ class Sigterm(PointFault, frozen=True, tag="sigterm"):
         return f"SIGTERM to {who} with {self.grace_ms} ms of grace {self.at}"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[Sigterm] | None:
-        if not scene.can_strike():
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[Sigterm] | None:
+        if not context.can_strike():
             return None
-        return st.builds(cls, scene.triggers(torn=False), st.booleans(), st.sampled_from((500, 2000)))
+        return st.builds(cls, context.triggers(torn=False), st.booleans(), st.sampled_from((500, 2000)))

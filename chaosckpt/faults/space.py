@@ -21,7 +21,7 @@ from typing import ClassVar, Literal
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.census import Point
 from chaosckpt.model.decision import Decision, Errno, Short
 from chaosckpt.model.fault import Ends, Fault, Memory
@@ -84,11 +84,11 @@ class Space(Fault, frozen=True, tag="space"):
         return f"{self.error} on {self.tier} after {self.budget_bytes} bytes of a node"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[Space] | None:
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[Space] | None:
         """Budgets that run out at, or in the midst of, a write of the golden run, where the whole of it is known."""
-        if not scene.exact or scene.until or not scene.can_strike(_grows):
+        if not context.exact or context.until or not context.can_strike(_grows):
             return None
-        return scene.points(_grows).flatmap(lambda i: _running_out(scene, i))
+        return context.points(_grows).flatmap(lambda i: _running_out(context, i))
 
 
 _ACCOUNTED = frozenset({"write", "open_write", "rename", "unlink"})
@@ -102,20 +102,20 @@ def _grows(point: Point) -> bool:
     return point.address.op == "write" and (point.length or 0) > 0
 
 
-def used_before(scene: Scene, i: int) -> int:
+def used_before(context: FaultContext, i: int) -> int:
     """Bytes that the node of operation `i` has in use on its tier just before it, at least; a renamed file counts as
     gone.
 
     The golden run doesn't say what a rename replaced, and a budget that is too small strikes early, where one that is
     too large would never.
     """
-    node = scene.topology.node_of(scene.golden.points[i].address.rank)
-    tier = tier_of(scene.golden.points[i].address.path)
+    node = context.topology.node_of(context.golden.points[i].address.rank)
+    tier = tier_of(context.golden.points[i].address.path)
     sizes: dict[str, int] = {}
     incarnations: dict[str, int] = {}
-    for point in scene.golden.points[:i]:
+    for point in context.golden.points[:i]:
         address = point.address
-        if scene.topology.node_of(address.rank) != node or tier_of(address.path) != tier:
+        if context.topology.node_of(address.rank) != node or tier_of(address.path) != tier:
             continue
         if incarnations.setdefault(address.path, address.incarnation) < address.incarnation:
             incarnations[address.path] = address.incarnation
@@ -127,8 +127,8 @@ def used_before(scene: Scene, i: int) -> int:
     return sum(sizes.values())
 
 
-def _running_out(scene: Scene, i: int) -> st.SearchStrategy[Space]:
-    point, before = scene.golden.points[i], used_before(scene, i)
+def _running_out(context: FaultContext, i: int) -> st.SearchStrategy[Space]:
+    point, before = context.golden.points[i], used_before(context, i)
     budgets = sorted({before, before + (point.length or 0) // 2})
     return st.builds(
         Space,

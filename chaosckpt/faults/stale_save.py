@@ -19,7 +19,7 @@ from typing import ClassVar
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.census import GoldenRun, Point
 from chaosckpt.model.disturbance import Plant
 from chaosckpt.model.fault import Fault, JobControl
@@ -48,10 +48,10 @@ class StaleSave(Fault, frozen=True, tag="stale-save"):
         return f"{', '.join((*self.directories, *self.files))} left by an interrupted save of a longer run"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[StaleSave] | None:
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[StaleSave] | None:
         """One of the saves of the main run, by all of its ranks; before the first launch, too. Each lies there once."""
-        earlier = {fault for plan in scene.history for fault in plan.faults}
-        found = [fault for fault in dict.fromkeys(_stale(scene.census.main)) if fault not in earlier]
+        earlier = {fault for plan in context.history for fault in plan.faults}
+        found = [fault for fault in dict.fromkeys(_stale(context.census.main)) if fault not in earlier]
         return st.sampled_from(found) if found else None
 
 

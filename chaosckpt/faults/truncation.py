@@ -16,7 +16,7 @@ from typing import ClassVar
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.disturbance import CutOff
 from chaosckpt.model.fault import Fault, JobControl
 from chaosckpt.model.guarantee import Guarantee
@@ -54,8 +54,8 @@ class Truncation(Fault, frozen=True, tag="truncation"):
         return f"{gone} of {self.path}{where} gone at rest"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[Truncation] | None:
-        files = scene.files_read()
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[Truncation] | None:
+        files = context.files_read()
         if not files:
             return None
         return st.builds(

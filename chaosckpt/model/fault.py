@@ -108,13 +108,13 @@ class Fault(msgspec.Struct, frozen=True, tag_field="kind", tag="none"):
     """Guarantees under which a checkpoint must outlive this fault; a target without them may lose it, but never lie."""
 
     @classmethod
-    def strategy(cls, scene: Any) -> Any:
-        """A Hypothesis strategy for faults of this kind in `scene` (chaosckpt.faults.scene.Scene); None where none can strike."""
+    def strategy(cls, context: Any) -> Any:
+        """A Hypothesis strategy for faults of this kind (`context` is a faults.context.FaultContext); None where none can strike."""
         return None
 
     @classmethod
-    def singles(cls, scene: Any) -> Iterable[Fault]:
-        """Every fault of this kind worth a trial of its own in `scene`, in a fixed order. Few kinds have any."""
+    def singles(cls, context: Any) -> Iterable[Fault]:
+        """Every fault of this kind worth a trial of its own in `context`, in a fixed order. Few kinds have any."""
         return ()
 
     def holds(self) -> tuple[Trigger, ...]:
@@ -195,15 +195,15 @@ class TierFault(PointFault, frozen=True):
         return operation.address.path.startswith(self.tier + ":")
 
     @classmethod
-    def strategy(cls, scene: Any) -> Any:
+    def strategy(cls, context: Any) -> Any:
         """Before any operation of `strikes_at`."""
 
         def accepted(point: Any) -> bool:
             return bool(point.address.op in cls.strikes_at)
 
-        if not scene.can_strike(accepted):
+        if not context.can_strike(accepted):
             return None
-        return scene.points(accepted).map(lambda i: cls(Trigger(scene.golden.points[i].address)))
+        return context.points(accepted).map(lambda i: cls(Trigger(context.golden.points[i].address)))
 
     def accepts(self, op: str) -> bool:
         return op in self.strikes_at

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 from hypothesis import strategies as st
 
 from chaosckpt.errors import UsageError
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.census import Census
 from chaosckpt.model.fault import Fault, Trigger
 from chaosckpt.model.operation import Address
@@ -127,24 +127,24 @@ def _attempt(
 ) -> tuple[AttemptPlan, Expected]:
     """The faults of one attempt, in the order in which they strike, and what it is then expected to do."""
     room = deck.scenario.faults.max_per_attempt
-    opening = _between(draw, deck, subset, _scene(deck, expected, history), room)
+    opening = _between(draw, deck, subset, _context(deck, expected, history), room)
     expected = deck.atlas.turned(expected, opening)
     if any(fault.blurs for fault in opening):
         return AttemptPlan(opening), expected
-    scene = _scene(deck, expected, history)
-    ending = _ending(draw, deck, subset, scene, last=last) if len(opening) < room else None
+    context = _context(deck, expected, history)
+    ending = _ending(draw, deck, subset, context, last=last) if len(opening) < room else None
     disturbing: tuple[Fault, ...] = ()
     free = room - len(opening) - (ending is not None)
     if free > 0 and (ending is None or dense or draw(st.integers(0, 3)) == 0):
-        before = scene if ending is None else scene.narrowed(ending.strikes())
+        before = context if ending is None else context.narrowed(ending.strikes())
         if ending is None or ending.strikes():
             disturbing = _disturbing(draw, deck, subset, before, free if dense else 1)
     faults = (*opening, *disturbing, *(() if ending is None else (ending,)))
     return AttemptPlan(faults), expected
 
 
-def _scene(deck: Deck, expected: Expected, history: tuple[AttemptPlan, ...]) -> Scene:
-    return Scene(
+def _context(deck: Deck, expected: Expected, history: tuple[AttemptPlan, ...]) -> FaultContext:
+    return FaultContext(
         scenario=deck.scenario,
         census=deck.atlas.census,
         golden=expected.golden,
@@ -155,72 +155,74 @@ def _scene(deck: Deck, expected: Expected, history: tuple[AttemptPlan, ...]) -> 
     )
 
 
-def _one_of(draw: Draw, deck: Deck, names: Sequence[str], scene: Scene) -> Fault | None:
-    """A fault of one of these kinds, by weight, among those that can strike in this scene."""
-    offered = {name: strategy for name in names if (strategy := deck.kinds[name].strategy(scene)) is not None}
+def _one_of(draw: Draw, deck: Deck, names: Sequence[str], context: FaultContext) -> Fault | None:
+    """A fault of one of these kinds, by weight, among those that can strike in this context."""
+    offered = {name: strategy for name in names if (strategy := deck.kinds[name].strategy(context)) is not None}
     if not offered:
         return None
     fault: Fault = draw(offered[_weighted(draw, deck, list(offered))])
     return fault
 
 
-def _between(draw: Draw, deck: Deck, subset: Sequence[str], scene: Scene, room: int) -> tuple[Fault, ...]:
+def _between(draw: Draw, deck: Deck, subset: Sequence[str], context: FaultContext, room: int) -> tuple[Fault, ...]:
     """At most one fault that strikes before the ranks start, in two of three attempts that can have one, and in one of
     three first ones."""
-    names = [name for name in subset if deck.kinds[name].between and deck.kinds[name].strategy(scene) is not None]
-    if not names or room < 1 or draw(st.integers(0, 2)) >= (2 if scene.attempt else 1):
+    names = [name for name in subset if deck.kinds[name].between and deck.kinds[name].strategy(context) is not None]
+    if not names or room < 1 or draw(st.integers(0, 2)) >= (2 if context.attempt else 1):
         return ()
-    fault = _one_of(draw, deck, names, scene)
+    fault = _one_of(draw, deck, names, context)
     return () if fault is None else (fault,)
 
 
-def _ending(draw: Draw, deck: Deck, subset: Sequence[str], scene: Scene, *, last: bool) -> Fault | None:
+def _ending(draw: Draw, deck: Deck, subset: Sequence[str], context: FaultContext, *, last: bool) -> Fault | None:
     """The fault by which the attempt ends, or an error by which it may. Every attempt but the last one has one, where
     it can."""
     names = [name for name in subset if deck.kinds[name].ends != "nothing" and not deck.kinds[name].between]
     if last and draw(st.integers(0, 7)) == 7:
         return None
-    if scene.history and draw(st.integers(0, 5)) == 5:
-        again = _repeated(draw, scene, names)
+    if context.history and draw(st.integers(0, 5)) == 5:
+        again = _repeated(draw, context, names)
         if again is not None:
             return again
-    return _one_of(draw, deck, names, scene)
+    return _one_of(draw, deck, names, context)
 
 
-def _repeated(draw: Draw, scene: Scene, names: Sequence[str]) -> Fault | None:
+def _repeated(draw: Draw, context: FaultContext, names: Sequence[str]) -> Fault | None:
     """The fault by which an earlier attempt ended, once more, where its operations come again."""
-    earlier = [fault for plan in scene.history if (fault := ending_fault(plan.faults)) is not None]
-    again = [fault for fault in earlier if fault.kind in names and _fits(scene, fault)]
+    earlier = [fault for plan in context.history if (fault := ending_fault(plan.faults)) is not None]
+    again = [fault for fault in earlier if fault.kind in names and _fits(context, fault)]
     return draw(st.sampled_from(again)) if again else None
 
 
-def _fits(scene: Scene, fault: Fault) -> bool:
-    indices = [scene.golden.index(trigger.address) for trigger in fault.strikes()]
-    allowed = set(scene.candidates)
-    return all(i in allowed for i in indices) and scene.golden.at_rest(fault.strikes()) is not None
+def _fits(context: FaultContext, fault: Fault) -> bool:
+    indices = [context.golden.index(trigger.address) for trigger in fault.strikes()]
+    allowed = set(context.candidates)
+    return all(i in allowed for i in indices) and context.golden.at_rest(fault.strikes()) is not None
 
 
-def _disturbing(draw: Draw, deck: Deck, subset: Sequence[str], scene: Scene, most: int) -> tuple[Fault, ...]:
+def _disturbing(draw: Draw, deck: Deck, subset: Sequence[str], context: FaultContext, most: int) -> tuple[Fault, ...]:
     """Faults that end nothing, in the order in which they surely strike, each before the one that ends the attempt."""
     names = [name for name in subset if deck.kinds[name].ends == "nothing" and not deck.kinds[name].between]
     found: list[tuple[list[int], Fault]] = []
     for _ in range(most):
-        fault = _one_of(draw, deck, names, scene)
+        fault = _one_of(draw, deck, names, context)
         if fault is None:
             break
-        places = [i for trigger in fault.strikes() if (i := scene.golden.index(trigger.address)) is not None]
-        if places and all(_ordered(scene, places, others) or _ordered(scene, others, places) for others, _ in found):
+        places = [i for trigger in fault.strikes() if (i := context.golden.index(trigger.address)) is not None]
+        if places and all(
+            _ordered(context, places, others) or _ordered(context, others, places) for others, _ in found
+        ):
             found.append((places, fault))
 
     def compare(one: tuple[list[int], Fault], other: tuple[list[int], Fault]) -> int:
-        return -1 if _ordered(scene, one[0], other[0]) else 1
+        return -1 if _ordered(context, one[0], other[0]) else 1
 
     return tuple(fault for _, fault in sorted(found, key=functools.cmp_to_key(compare)))
 
 
-def _ordered(scene: Scene, places: Sequence[int], others: Sequence[int]) -> bool:
+def _ordered(context: FaultContext, places: Sequence[int], others: Sequence[int]) -> bool:
     """Whether each of these operations is surely before each of the others."""
-    return all(scene.golden.surely_before(i, j) for i in places for j in others)
+    return all(context.golden.surely_before(i, j) for i in places for j in others)
 
 
 def _can_go_on(draw: Draw, deck: Deck, plan: AttemptPlan, expected: Expected) -> bool:

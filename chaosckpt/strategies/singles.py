@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.faults.cut import Cut
-from chaosckpt.faults.scene import Scene
 from chaosckpt.model.census import Census
 from chaosckpt.model.fault import Fault, Trigger
 from chaosckpt.model.scenario import Scenario
@@ -20,7 +20,7 @@ def single_schedules(scenario: Scenario, atlas: Atlas, kinds: Mapping[str, type[
     A point of a recovery needs something to recover: its schedule kills the job right after the commit of the step
     that this recovery resumes from (where whole-job kills are drawn at all), and strikes in the second attempt.
     """
-    first = Scene(scenario=scenario, census=atlas.census, golden=atlas.main)
+    first = FaultContext(scenario=scenario, census=atlas.census, golden=atlas.main)
     found = [Schedule((AttemptPlan((fault,)),)) for fault in _all_singles(first, kinds)]
     for opening, recovery in recoveries(scenario, atlas, kinds):
         found += [Schedule((opening, AttemptPlan((fault,)))) for fault in _all_singles(recovery, kinds)]
@@ -29,8 +29,8 @@ def single_schedules(scenario: Scenario, atlas: Atlas, kinds: Mapping[str, type[
 
 def recoveries(
     scenario: Scenario, atlas: Atlas, kinds: Mapping[str, type[Fault]]
-) -> Iterator[tuple[AttemptPlan, Scene]]:
-    """For each saved step: the plan of a first attempt after which it is resumed from, and the scene of that
+) -> Iterator[tuple[AttemptPlan, FaultContext]]:
+    """For each saved step: the plan of a first attempt after which it is resumed from, and the context of that
     recovery."""
     if "cut" not in kinds or scenario.faults.max_attempts < 2:
         return
@@ -44,7 +44,7 @@ def recoveries(
             continue
         yield (
             opening,
-            Scene(
+            FaultContext(
                 scenario=scenario,
                 census=atlas.census,
                 golden=expected.golden,
@@ -55,9 +55,9 @@ def recoveries(
         )
 
 
-def _all_singles(scene: Scene, kinds: Mapping[str, type[Fault]]) -> Iterator[Fault]:
+def _all_singles(context: FaultContext, kinds: Mapping[str, type[Fault]]) -> Iterator[Fault]:
     for name in sorted(kinds):
-        yield from kinds[name].singles(scene)
+        yield from kinds[name].singles(context)
 
 
 def baring(census: Census) -> frozenset[Schedule]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import find, given, settings
 
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.faults.cut import Cut
 from chaosckpt.faults.golden_index import GoldenIndex
-from chaosckpt.faults.scene import Scene
 from chaosckpt.model.census import Census, GoldenRun, Label, Point
 from chaosckpt.model.operation import Address, Role
 from chaosckpt.model.topology import Topology
@@ -51,7 +51,7 @@ def point(rank: int, role: Role, step: int, nth: int) -> Point:
     return Point(Address(rank, role, "write", f"shared:step_{step}/{rank}", 1, nth), Label("persist", step), 8)
 
 
-def saving_in_threads() -> Scene:
+def saving_in_threads() -> FaultContext:
     """Two ranks whose savers write step 2 in threads, while training comes as far as step 4, and step 4 at the end."""
     points = [point(rank, "thread", 2, nth) for nth in range(3) for rank in range(2)]
     points += [point(rank, "main", 4, nth) for nth in range(3) for rank in range(2)]
@@ -64,7 +64,7 @@ def saving_in_threads() -> Scene:
         training=tuple(4 if i < 6 else 0 for i in order),
         saves=(2, 4),
     )
-    return Scene(scenario=dcp_model.scenario(), census=Census(runs=(run,)), golden=GoldenIndex(run))
+    return FaultContext(scenario=dcp_model.scenario(), census=Census(runs=(run,)), golden=GoldenIndex(run))
 
 
 DRAWN = Cut.strategy(saving_in_threads())

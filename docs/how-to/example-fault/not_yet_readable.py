@@ -48,10 +48,10 @@ class NotYetReadable(PointFault, frozen=True, tag="not-yet-readable"):
         return f"EACCES from {self.times} opens, the first {self.at.address}"
 
     @classmethod
-    def strategy(cls, scene):
-        if not scene.can_strike(_opens):
+    def strategy(cls, context):
+        if not context.can_strike(_opens):
             return None
-        at = scene.points(_opens).map(lambda i: Trigger(scene.golden.points[i].address))
+        at = context.points(_opens).map(lambda i: Trigger(context.golden.points[i].address))
         return st.builds(cls, at, st.sampled_from([1, 2, 5]))
 
 

@@ -1,4 +1,4 @@
-"""The scene of an attempt: what a fault kind may know, and draw from, when it is asked for faults that strike there."""
+"""The context of a fault: what a fault kind may know, and draw from, when it is asked for faults that strike there."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def torn_writes(point: Point) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class FaultContext:
     """One attempt of a schedule that is being drawn.
 
     `golden` is the golden run that the attempt is expected to follow (without points where the census has none that
@@ -69,7 +69,7 @@ class Scene:
 
     @cached_property
     def candidates(self) -> tuple[int, ...]:
-        """Operations at which a fault may strike in this scene, as indices of `golden.points`."""
+        """Operations at which a fault may strike in this context, as indices of `golden.points`."""
         points = self.golden.points
         found = [i for i in range(len(points)) if i not in self.golden.unsteady]
         if not self.exact:
@@ -137,8 +137,8 @@ class Scene:
         places = {(at.path, None if tier_of(at.path) == "shared" else self.topology.node_of(at.rank)) for at in opened}
         return sorted(places, key=lambda place: (place[0], place[1] or 0))
 
-    def narrowed(self, until: Sequence[Trigger]) -> Scene:
-        """The same scene for faults that must strike before these."""
+    def narrowed(self, until: Sequence[Trigger]) -> FaultContext:
+        """The same context for faults that must strike before these."""
         return replace(self, until=tuple(until))
 
     def _of_interrupted(self, i: int) -> bool:
