@@ -15,14 +15,14 @@ from chaosckpt.faults.golden_index import GoldenIndex
 from chaosckpt.model.census import Point
 from chaosckpt.model.fault import Fault, Trigger
 from chaosckpt.model.schedule import Schedule
-from chaosckpt.strategies.forecast import Atlas
+from chaosckpt.strategies.forecast import CensusIndex
 
 Step = Generator[Sequence[Schedule], Schedule | None, Schedule]
 
 
-def moved_earlier(atlas: Atlas, best: Schedule, attempt: int, index: int) -> Step:
+def moved_earlier(census_index: CensusIndex, best: Schedule, attempt: int, index: int) -> Step:
     """The schedule with this fault's one trigger as early as it can be; unchanged where it has none, or several."""
-    search = _Earliest(atlas, best, attempt, index)
+    search = _Earliest(census_index, best, attempt, index)
     for step in (search.plain_moment, search.first_save, search.lowest_rank, search.first_operation):
         if search.here() is None:
             break
@@ -31,8 +31,8 @@ def moved_earlier(atlas: Atlas, best: Schedule, attempt: int, index: int) -> Ste
 
 
 class _Earliest:
-    def __init__(self, atlas: Atlas, best: Schedule, attempt: int, index: int) -> None:
-        self.atlas = atlas
+    def __init__(self, census_index: CensusIndex, best: Schedule, attempt: int, index: int) -> None:
+        self.census_index = census_index
         self.best = best
         self.attempt = attempt
         self.index = index
@@ -43,7 +43,7 @@ class _Earliest:
 
     @property
     def golden(self) -> GoldenIndex:
-        return self.atlas.attempts(self.best)[self.attempt].golden
+        return self.census_index.attempts(self.best)[self.attempt].golden
 
     def here(self) -> int | None:
         """The operation that the fault strikes, where it strikes one that the census expects."""
@@ -154,7 +154,7 @@ class _Earliest:
         candidates: dict[str, Schedule] = {}
         for trigger in triggers:
             moved = replaced(self.best, self.attempt, self.index, self.fault.moved([trigger]))
-            aimed = retargeted(self.atlas, self.best, moved)
+            aimed = retargeted(self.census_index, self.best, moved)
             if aimed is not None and aimed != self.best:
                 candidates.setdefault(aimed.digest, aimed)
         if not candidates:

@@ -12,7 +12,7 @@ from chaosckpt.faults.golden_index import GoldenIndex
 from chaosckpt.model.fault import Fault, Trigger
 from chaosckpt.model.finding import file_pattern
 from chaosckpt.model.schedule import AttemptPlan, Schedule
-from chaosckpt.strategies.forecast import Atlas, Expected
+from chaosckpt.strategies.forecast import CensusIndex, Expected
 
 
 def replaced(schedule: Schedule, attempt: int, index: int, fault: Fault) -> Schedule:
@@ -51,18 +51,18 @@ def analogs(golden: GoldenIndex, place: tuple[object, ...]) -> list[int]:
     return [i for i, other in places(golden).items() if other == place]
 
 
-def retargeted(atlas: Atlas, best: Schedule, candidate: Schedule) -> Schedule | None:
+def retargeted(census_index: CensusIndex, best: Schedule, candidate: Schedule) -> Schedule | None:
     """`candidate` with every trigger that its expected runs don't have moved to the same place there.
 
     `best` is the schedule, with as many attempts, that it was made from, whose triggers are known to be met. None
     where a trigger that stood in its run has no such place any more, so that the fault would surely miss.
     """
     if len(best.attempts) != len(candidate.attempts):
-        return candidate if _all_met(atlas, best, candidate) else None
-    before = atlas.attempts(best)
+        return candidate if _all_met(census_index, best, candidate) else None
+    before = census_index.attempts(best)
     current = candidate
     for attempt in range(len(current.attempts)):
-        now = atlas.attempts(current)[attempt]
+        now = census_index.attempts(current)[attempt]
         faults: list[Fault] = []
         for fault in current.attempts[attempt].faults:
             moved = _moved(fault, before[attempt], now)
@@ -73,7 +73,7 @@ def retargeted(atlas: Atlas, best: Schedule, candidate: Schedule) -> Schedule | 
     return current
 
 
-def without_attempt(atlas: Atlas, best: Schedule, dropped: int) -> list[Schedule]:
+def without_attempt(census_index: CensusIndex, best: Schedule, dropped: int) -> list[Schedule]:
     """`best` without one attempt: with the later faults where they are, and with them in the same places of the same
     saves.
 
@@ -81,7 +81,7 @@ def without_attempt(atlas: Atlas, best: Schedule, dropped: int) -> list[Schedule
     """
     kept = [number for number in range(len(best.attempts)) if number != dropped]
     plain = Schedule(tuple(best.attempts[number] for number in kept))
-    before, now = atlas.attempts(best), atlas.attempts(plain)
+    before, now = census_index.attempts(best), census_index.attempts(plain)
     plans: list[AttemptPlan] = []
     for number, course in zip(kept, now, strict=False):
         faults = best.attempts[number].faults
@@ -122,13 +122,13 @@ def _moved(fault: Fault, before: Expected, now: Expected) -> Fault | None:
     return fault.moved(found)
 
 
-def _all_met(atlas: Atlas, best: Schedule, candidate: Schedule) -> bool:
+def _all_met(census_index: CensusIndex, best: Schedule, candidate: Schedule) -> bool:
     """Whether every trigger is in the run that its attempt follows, unless `best` had some that weren't either."""
-    return _unmet(atlas, candidate) <= _unmet(atlas, best)
+    return _unmet(census_index, candidate) <= _unmet(census_index, best)
 
 
-def _unmet(atlas: Atlas, schedule: Schedule) -> int:
-    expected = atlas.attempts(schedule)
+def _unmet(census_index: CensusIndex, schedule: Schedule) -> int:
+    expected = census_index.attempts(schedule)
     return sum(
         course.golden.index(trigger.address) is None
         for plan, course in zip(schedule.attempts, expected, strict=False)

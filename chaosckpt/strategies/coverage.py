@@ -8,7 +8,7 @@ import msgspec
 from chaosckpt.model.census import Census, unsteady
 from chaosckpt.model.operation import Address
 from chaosckpt.model.schedule import Schedule
-from chaosckpt.strategies.forecast import Atlas
+from chaosckpt.strategies.forecast import CensusIndex
 
 
 class CensusPoint(msgspec.Struct, frozen=True, order=True):
@@ -53,7 +53,7 @@ def struck(attempt: int, address: Address, known: frozenset[CensusPoint]) -> Cen
 
 def aims_at_recovery(schedule: Schedule, census: Census) -> bool:
     """Whether some fault of the schedule strikes while a job recovers that was stopped before."""
-    expected = Atlas(census).attempts(schedule)
+    expected = CensusIndex(census).attempts(schedule)
     for number, (plan, course) in enumerate(zip(schedule.attempts, expected, strict=False)):
         for trigger in (trigger for fault in plan.faults for trigger in fault.strikes()):
             i = course.golden.index(trigger.address)

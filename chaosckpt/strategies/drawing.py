@@ -53,7 +53,7 @@ class _Search:
 
     @cached_property
     def singles(self) -> tuple[Schedule, ...]:
-        return single_schedules(self.scenario, self.deck.atlas, self.deck.kinds)
+        return single_schedules(self.scenario, self.deck.census_index, self.deck.kinds)
 
     @cached_property
     def orders(self) -> dict[int, list[int]]:

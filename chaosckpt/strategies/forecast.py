@@ -24,22 +24,22 @@ class Expected:
     interrupted: int | None = None
 
 
-class Atlas:
-    """The maps of a census, made once each. Expectations are looked up here."""
+class CensusIndex:
+    """The indexes of the golden runs of a census, made once each; what an attempt is predicted to do is looked up here."""
 
     def __init__(self, census: Census) -> None:
         self.census = census
-        self._maps: dict[tuple[Topology, int | None], GoldenIndex] = {}
-        self.main = self._map(census.main)
+        self._indexes: dict[tuple[Topology, int | None], GoldenIndex] = {}
+        self.main = self._index(census.main)
         self.tiers = tuple(sorted({tier_of(point.address.path) for point in census.main.points}))
         """The storage tiers that the job works on."""
 
-    def _map(self, run: GoldenRun) -> GoldenIndex:
+    def _index(self, run: GoldenRun) -> GoldenIndex:
         key = (run.topology, run.resumed_from)
-        if key not in self._maps:
+        if key not in self._indexes:
             main = self.census.run(run.topology, None)
-            self._maps[key] = GoldenIndex(run, main if main is not run else None)
-        return self._maps[key]
+            self._indexes[key] = GoldenIndex(run, main if main is not run else None)
+        return self._indexes[key]
 
     def start(self) -> Expected:
         """The first attempt."""
@@ -50,7 +50,7 @@ class Atlas:
         true step."""
         run = self.census.run(topology, resumed_from)
         if run is not None:
-            return Expected(self._map(run), True, interrupted)
+            return Expected(self._index(run), True, interrupted)
         wanted = -1 if resumed_from is None else resumed_from
         others = [run for run in self.census.runs if run.topology == topology]
         if others:

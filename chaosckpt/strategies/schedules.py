@@ -21,7 +21,7 @@ from chaosckpt.model.fault import Fault, Trigger
 from chaosckpt.model.operation import Address
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import AttemptPlan, Schedule
-from chaosckpt.strategies.forecast import Atlas, Expected, ending_fault
+from chaosckpt.strategies.forecast import CensusIndex, Expected, ending_fault
 
 T = TypeVar("T")
 Kinds = Mapping[str, type[Fault]]
@@ -38,10 +38,10 @@ class Draw(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Deck:
-    """What schedules are drawn from: a scenario, the maps of its census, and the fault kinds with their weights."""
+    """What schedules are drawn from: a scenario, the index of its census, and the fault kinds with their weights."""
 
     scenario: Scenario
-    atlas: Atlas
+    census_index: CensusIndex
     kinds: Kinds
 
     @classmethod
@@ -56,7 +56,7 @@ class Deck:
                 )
         weights = wanted or {name: kind.weight for name, kind in kinds.items()}
         enabled = {name: kinds[name] for name in sorted(kinds) if weights.get(name, 0) > 0}
-        return cls(scenario, Atlas(census), enabled)
+        return cls(scenario, CensusIndex(census), enabled)
 
     def parts(self, name: str) -> int:
         weight = self.scenario.faults.kinds.get(name, self.kinds[name].weight)
@@ -77,7 +77,7 @@ def from_deck(draw: Draw, deck: Deck) -> Schedule:
     limit = deck.scenario.faults.max_attempts
     count = draw(st.sampled_from([n for n in (1, 1, 1, 2, 2, 2, 2, 3, 3, *range(4, limit + 1)) if n <= limit]))
     history: list[AttemptPlan] = []
-    expected = deck.atlas.start()
+    expected = deck.census_index.start()
     for attempt in range(count):
         last = attempt == count - 1
         plan, expected = _attempt(draw, deck, subset, expected, tuple(history), last=last, dense=dense)
@@ -86,7 +86,7 @@ def from_deck(draw: Draw, deck: Deck) -> Schedule:
         history.append(plan)
         if not last and not _can_go_on(draw, deck, plan, expected):
             break
-        expected = deck.atlas.following(expected, plan)
+        expected = deck.census_index.following(expected, plan)
     return Schedule(tuple(history))
 
 
@@ -128,7 +128,7 @@ def _attempt(
     """The faults of one attempt, in the order in which they strike, and what it is then expected to do."""
     room = deck.scenario.faults.max_per_attempt
     opening = _between(draw, deck, subset, _context(deck, expected, history), room)
-    expected = deck.atlas.turned(expected, opening)
+    expected = deck.census_index.turned(expected, opening)
     if any(fault.blurs for fault in opening):
         return AttemptPlan(opening), expected
     context = _context(deck, expected, history)
@@ -146,7 +146,7 @@ def _attempt(
 def _context(deck: Deck, expected: Expected, history: tuple[AttemptPlan, ...]) -> FaultContext:
     return FaultContext(
         scenario=deck.scenario,
-        census=deck.atlas.census,
+        census=deck.census_index.census,
         golden=expected.golden,
         attempt=len(history),
         exact=expected.exact,

@@ -11,42 +11,44 @@ from chaosckpt.model.census import Census
 from chaosckpt.model.fault import Fault, Trigger
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import AttemptPlan, Schedule
-from chaosckpt.strategies.forecast import Atlas
+from chaosckpt.strategies.forecast import CensusIndex
 
 
-def single_schedules(scenario: Scenario, atlas: Atlas, kinds: Mapping[str, type[Fault]]) -> tuple[Schedule, ...]:
+def single_schedules(
+    scenario: Scenario, census_index: CensusIndex, kinds: Mapping[str, type[Fault]]
+) -> tuple[Schedule, ...]:
     """One schedule a point, in a fixed order.
 
     A point of a recovery needs something to recover: its schedule kills the job right after the commit of the step
     that this recovery resumes from (where whole-job kills are drawn at all), and strikes in the second attempt.
     """
-    first = FaultContext(scenario=scenario, census=atlas.census, golden=atlas.main)
+    first = FaultContext(scenario=scenario, census=census_index.census, golden=census_index.main)
     found = [Schedule((AttemptPlan((fault,)),)) for fault in _all_singles(first, kinds)]
-    for opening, recovery in recoveries(scenario, atlas, kinds):
+    for opening, recovery in recoveries(scenario, census_index, kinds):
         found += [Schedule((opening, AttemptPlan((fault,)))) for fault in _all_singles(recovery, kinds)]
     return tuple(dict.fromkeys(found))
 
 
 def recoveries(
-    scenario: Scenario, atlas: Atlas, kinds: Mapping[str, type[Fault]]
+    scenario: Scenario, census_index: CensusIndex, kinds: Mapping[str, type[Fault]]
 ) -> Iterator[tuple[AttemptPlan, FaultContext]]:
     """For each saved step: the plan of a first attempt after which it is resumed from, and the context of that
     recovery."""
     if "cut" not in kinds or scenario.faults.max_attempts < 2:
         return
-    main = atlas.main
+    main = census_index.main
     # Where saves overlap, the one after a commit may be complete as well by the time all are at rest: but not after the last.
     overlap = scenario.workload.outstanding > 1
     for commit in list(main.commits.values())[-1 if overlap else 0 :]:
         opening = AttemptPlan((Cut((Trigger(main.points[commit].address, "after"),)),))
-        expected = atlas.following(atlas.start(), opening)
+        expected = census_index.following(census_index.start(), opening)
         if not expected.exact:
             continue
         yield (
             opening,
             FaultContext(
                 scenario=scenario,
-                census=atlas.census,
+                census=census_index.census,
                 golden=expected.golden,
                 attempt=1,
                 history=(opening,),

@@ -16,13 +16,13 @@ from chaosckpt.faults.cut import Cut
 from chaosckpt.faults.latency import Latency
 from chaosckpt.model.fault import Fault, Trigger
 from chaosckpt.model.schedule import AttemptPlan, Schedule
-from chaosckpt.strategies import Atlas, draw, schedules
+from chaosckpt.strategies import CensusIndex, draw, schedules
 from tests.strategies import dcp_model
 from tests.strategies.kinds import KINDS
 
 CENSUS = dcp_model.census()
 SCENARIO = dcp_model.scenario()
-ATLAS = Atlas(CENSUS)
+ATLAS = CensusIndex(CENSUS)
 Predicate = Callable[[Schedule], bool]
 
 
