@@ -37,7 +37,7 @@ class Draw(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Deck:
+class DrawSpace:
     """What schedules are drawn from: a scenario, the index of its census, and the fault kinds with their weights."""
 
     scenario: Scenario
@@ -45,7 +45,7 @@ class Deck:
     kinds: Kinds
 
     @classmethod
-    def of(cls, scenario: Scenario, census: Census, kinds: Kinds) -> Deck:
+    def of(cls, scenario: Scenario, census: Census, kinds: Kinds) -> DrawSpace:
         """The kinds that the scenario draws, in order of their names. Raises UsageError where it names one that isn't
         there."""
         wanted = scenario.faults.kinds
@@ -66,50 +66,50 @@ class Deck:
 def schedules(scenario: Scenario, census: Census, kinds: Kinds) -> st.SearchStrategy[Schedule]:
     """Schedules of one to `max_attempts` attempts with faults; each follows what the attempts before it are expected
     to leave."""
-    return from_deck(Deck.of(scenario, census, kinds))
+    return from_space(DrawSpace.of(scenario, census, kinds))
 
 
 @st.composite
-def from_deck(draw: Draw, deck: Deck) -> Schedule:
+def from_space(draw: Draw, space: DrawSpace) -> Schedule:
     """Schedules drawn from what is laid out already."""
-    subset = _swarm(draw, deck)
+    subset = _swarm(draw, space)
     dense = draw(st.booleans())
-    limit = deck.scenario.faults.max_attempts
+    limit = space.scenario.faults.max_attempts
     count = draw(st.sampled_from([n for n in (1, 1, 1, 2, 2, 2, 2, 3, 3, *range(4, limit + 1)) if n <= limit]))
     history: list[AttemptPlan] = []
-    expected = deck.census_index.start()
+    expected = space.census_index.start()
     for attempt in range(count):
         last = attempt == count - 1
-        plan, expected = _attempt(draw, deck, subset, expected, tuple(history), last=last, dense=dense)
+        plan, expected = _attempt(draw, space, subset, expected, tuple(history), last=last, dense=dense)
         if not plan.faults:
             break
         history.append(plan)
-        if not last and not _can_go_on(draw, deck, plan, expected):
+        if not last and not _can_go_on(draw, space, plan, expected):
             break
-        expected = deck.census_index.following(expected, plan)
+        expected = space.census_index.following(expected, plan)
     return Schedule(tuple(history))
 
 
-def _swarm(draw: Draw, deck: Deck) -> tuple[str, ...]:
+def _swarm(draw: Draw, space: DrawSpace) -> tuple[str, ...]:
     """The kinds that this schedule may have: all of them in a quarter of the schedules, else each by chance.
 
     A rare kind is enabled rarely, so that it doesn't rule the schedules in which few others are.
     """
-    names = tuple(deck.kinds)
+    names = tuple(space.kinds)
     if draw(st.integers(0, 3)) == 0:
         return names
-    chosen = tuple(name for name in names if draw(st.integers(1, 2 * PARTS)) <= min(PARTS, deck.parts(name)))
-    if any(not deck.kinds[name].between for name in chosen):
+    chosen = tuple(name for name in names if draw(st.integers(1, 2 * PARTS)) <= min(PARTS, space.parts(name)))
+    if any(not space.kinds[name].between for name in chosen):
         return chosen
-    striking = [name for name in names if not deck.kinds[name].between]
-    return (*chosen, _weighted(draw, deck, striking)) if striking else chosen
+    striking = [name for name in names if not space.kinds[name].between]
+    return (*chosen, _weighted(draw, space, striking)) if striking else chosen
 
 
-def _weighted(draw: Draw, deck: Deck, names: Sequence[str]) -> str:
+def _weighted(draw: Draw, space: DrawSpace, names: Sequence[str]) -> str:
     """One of these kinds by weight. Smaller choices mean earlier names."""
-    at = draw(st.integers(0, sum(deck.parts(name) for name in names) - 1))
+    at = draw(st.integers(0, sum(space.parts(name) for name in names) - 1))
     for name in names:
-        at -= deck.parts(name)
+        at -= space.parts(name)
         if at < 0:
             return name
     raise AssertionError("the parts of all names add up to the range drawn from")
@@ -117,7 +117,7 @@ def _weighted(draw: Draw, deck: Deck, names: Sequence[str]) -> str:
 
 def _attempt(
     draw: Draw,
-    deck: Deck,
+    space: DrawSpace,
     subset: Sequence[str],
     expected: Expected,
     history: tuple[AttemptPlan, ...],
@@ -126,27 +126,27 @@ def _attempt(
     dense: bool,
 ) -> tuple[AttemptPlan, Expected]:
     """The faults of one attempt, in the order in which they strike, and what it is then expected to do."""
-    room = deck.scenario.faults.max_per_attempt
-    opening = _between(draw, deck, subset, _context(deck, expected, history), room)
-    expected = deck.census_index.turned(expected, opening)
+    room = space.scenario.faults.max_per_attempt
+    opening = _between(draw, space, subset, _context(space, expected, history), room)
+    expected = space.census_index.turned(expected, opening)
     if any(fault.blurs for fault in opening):
         return AttemptPlan(opening), expected
-    context = _context(deck, expected, history)
-    ending = _ending(draw, deck, subset, context, last=last) if len(opening) < room else None
+    context = _context(space, expected, history)
+    ending = _ending(draw, space, subset, context, last=last) if len(opening) < room else None
     disturbing: tuple[Fault, ...] = ()
     free = room - len(opening) - (ending is not None)
     if free > 0 and (ending is None or dense or draw(st.integers(0, 3)) == 0):
         before = context if ending is None else context.narrowed(ending.strikes())
         if ending is None or ending.strikes():
-            disturbing = _disturbing(draw, deck, subset, before, free if dense else 1)
+            disturbing = _disturbing(draw, space, subset, before, free if dense else 1)
     faults = (*opening, *disturbing, *(() if ending is None else (ending,)))
     return AttemptPlan(faults), expected
 
 
-def _context(deck: Deck, expected: Expected, history: tuple[AttemptPlan, ...]) -> FaultContext:
+def _context(space: DrawSpace, expected: Expected, history: tuple[AttemptPlan, ...]) -> FaultContext:
     return FaultContext(
-        scenario=deck.scenario,
-        census=deck.census_index.census,
+        scenario=space.scenario,
+        census=space.census_index.census,
         golden=expected.golden,
         attempt=len(history),
         exact=expected.exact,
@@ -155,36 +155,38 @@ def _context(deck: Deck, expected: Expected, history: tuple[AttemptPlan, ...]) -
     )
 
 
-def _one_of(draw: Draw, deck: Deck, names: Sequence[str], context: FaultContext) -> Fault | None:
+def _one_of(draw: Draw, space: DrawSpace, names: Sequence[str], context: FaultContext) -> Fault | None:
     """A fault of one of these kinds, by weight, among those that can strike in this context."""
-    offered = {name: strategy for name in names if (strategy := deck.kinds[name].strategy(context)) is not None}
+    offered = {name: strategy for name in names if (strategy := space.kinds[name].strategy(context)) is not None}
     if not offered:
         return None
-    fault: Fault = draw(offered[_weighted(draw, deck, list(offered))])
+    fault: Fault = draw(offered[_weighted(draw, space, list(offered))])
     return fault
 
 
-def _between(draw: Draw, deck: Deck, subset: Sequence[str], context: FaultContext, room: int) -> tuple[Fault, ...]:
+def _between(
+    draw: Draw, space: DrawSpace, subset: Sequence[str], context: FaultContext, room: int
+) -> tuple[Fault, ...]:
     """At most one fault that strikes before the ranks start, in two of three attempts that can have one, and in one of
     three first ones."""
-    names = [name for name in subset if deck.kinds[name].between and deck.kinds[name].strategy(context) is not None]
+    names = [name for name in subset if space.kinds[name].between and space.kinds[name].strategy(context) is not None]
     if not names or room < 1 or draw(st.integers(0, 2)) >= (2 if context.attempt else 1):
         return ()
-    fault = _one_of(draw, deck, names, context)
+    fault = _one_of(draw, space, names, context)
     return () if fault is None else (fault,)
 
 
-def _ending(draw: Draw, deck: Deck, subset: Sequence[str], context: FaultContext, *, last: bool) -> Fault | None:
+def _ending(draw: Draw, space: DrawSpace, subset: Sequence[str], context: FaultContext, *, last: bool) -> Fault | None:
     """The fault by which the attempt ends, or an error by which it may. Every attempt but the last one has one, where
     it can."""
-    names = [name for name in subset if deck.kinds[name].ends != "nothing" and not deck.kinds[name].between]
+    names = [name for name in subset if space.kinds[name].ends != "nothing" and not space.kinds[name].between]
     if last and draw(st.integers(0, 7)) == 7:
         return None
     if context.history and draw(st.integers(0, 5)) == 5:
         again = _repeated(draw, context, names)
         if again is not None:
             return again
-    return _one_of(draw, deck, names, context)
+    return _one_of(draw, space, names, context)
 
 
 def _repeated(draw: Draw, context: FaultContext, names: Sequence[str]) -> Fault | None:
@@ -200,12 +202,14 @@ def _fits(context: FaultContext, fault: Fault) -> bool:
     return all(i in allowed for i in indices) and context.golden.at_rest(fault.strikes()) is not None
 
 
-def _disturbing(draw: Draw, deck: Deck, subset: Sequence[str], context: FaultContext, most: int) -> tuple[Fault, ...]:
+def _disturbing(
+    draw: Draw, space: DrawSpace, subset: Sequence[str], context: FaultContext, most: int
+) -> tuple[Fault, ...]:
     """Faults that end nothing, in the order in which they surely strike, each before the one that ends the attempt."""
-    names = [name for name in subset if deck.kinds[name].ends == "nothing" and not deck.kinds[name].between]
+    names = [name for name in subset if space.kinds[name].ends == "nothing" and not space.kinds[name].between]
     found: list[tuple[list[int], Fault]] = []
     for _ in range(most):
-        fault = _one_of(draw, deck, names, context)
+        fault = _one_of(draw, space, names, context)
         if fault is None:
             break
         places = [i for trigger in fault.strikes() if (i := context.golden.index(trigger.address)) is not None]
@@ -225,7 +229,7 @@ def _ordered(context: FaultContext, places: Sequence[int], others: Sequence[int]
     return all(context.golden.surely_before(i, j) for i in places for j in others)
 
 
-def _can_go_on(draw: Draw, deck: Deck, plan: AttemptPlan, expected: Expected) -> bool:
+def _can_go_on(draw: Draw, space: DrawSpace, plan: AttemptPlan, expected: Expected) -> bool:
     """Whether a further attempt can be foreseen well enough to aim at its operations.
 
     Where saves overlap, those beside the one that is struck may end or not, and only a struck recovery is foreseen.
@@ -233,7 +237,7 @@ def _can_go_on(draw: Draw, deck: Deck, plan: AttemptPlan, expected: Expected) ->
     ending = next((fault for fault in plan.faults if fault.ends != "nothing"), None)
     if ending is None or ending.blurs:
         return False
-    if deck.scenario.workload.outstanding > 1 and not all(_recovers(expected, at) for at in ending.strikes()):
+    if space.scenario.workload.outstanding > 1 and not all(_recovers(expected, at) for at in ending.strikes()):
         return False
     if ending.ends == "perhaps":
         return bool(ending.strikes()) and draw(st.integers(0, 3)) == 0
