@@ -15,7 +15,7 @@ from chaosckpt.faults.golden_index import GoldenIndex
 from chaosckpt.model.census import Point
 from chaosckpt.model.fault import Fault, Trigger
 from chaosckpt.model.schedule import Schedule
-from chaosckpt.strategies.forecast import CensusIndex
+from chaosckpt.strategies.prediction import CensusIndex
 
 Step = Generator[Sequence[Schedule], Schedule | None, Schedule]
 

@@ -14,7 +14,7 @@ from chaosckpt.campaign.retarget import replaced, retargeted, without_attempt
 from chaosckpt.faults.cut import Cut
 from chaosckpt.model.fault import Fault
 from chaosckpt.model.schedule import AttemptPlan, Schedule
-from chaosckpt.strategies.forecast import CensusIndex
+from chaosckpt.strategies.prediction import CensusIndex
 
 
 def attempts_dropped(census_index: CensusIndex, best: Schedule) -> Step:

@@ -12,7 +12,7 @@ from chaosckpt.faults.golden_index import GoldenIndex
 from chaosckpt.model.fault import Fault, Trigger
 from chaosckpt.model.finding import file_pattern
 from chaosckpt.model.schedule import AttemptPlan, Schedule
-from chaosckpt.strategies.forecast import CensusIndex, Expected
+from chaosckpt.strategies.prediction import CensusIndex, PredictedRun
 
 
 def replaced(schedule: Schedule, attempt: int, index: int, fault: Fault) -> Schedule:
@@ -105,7 +105,7 @@ def _same_place(fault: Fault, before: GoldenIndex, now: GoldenIndex) -> Fault:
     return fault.moved(found) if found else fault
 
 
-def _moved(fault: Fault, before: Expected, now: Expected) -> Fault | None:
+def _moved(fault: Fault, before: PredictedRun, now: PredictedRun) -> Fault | None:
     strikes = fault.strikes()
     if not strikes or all(now.golden.index(trigger.address) is not None for trigger in strikes):
         return fault
@@ -128,10 +128,10 @@ def _all_met(census_index: CensusIndex, best: Schedule, candidate: Schedule) -> 
 
 
 def _unmet(census_index: CensusIndex, schedule: Schedule) -> int:
-    expected = census_index.attempts(schedule)
+    predicted = census_index.attempts(schedule)
     return sum(
         course.golden.index(trigger.address) is None
-        for plan, course in zip(schedule.attempts, expected, strict=False)
+        for plan, course in zip(schedule.attempts, predicted, strict=False)
         for fault in plan.faults
         for trigger in fault.strikes()
     )

@@ -15,7 +15,7 @@ import msgspec
 from chaosckpt.campaign import reduction
 from chaosckpt.model.census import Census
 from chaosckpt.model.schedule import Schedule
-from chaosckpt.strategies.forecast import CensusIndex
+from chaosckpt.strategies.prediction import CensusIndex
 
 CAP = 60
 """Trials that one finding may cost, at most, before the best schedule so far is taken."""

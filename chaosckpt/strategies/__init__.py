@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from chaosckpt.strategies.coverage import CensusPoint, aims_at_recovery, all_points, points, struck
 from chaosckpt.strategies.drawing import STRATEGY_VERSION, draw, is_single
-from chaosckpt.strategies.forecast import CensusIndex, Expected
+from chaosckpt.strategies.prediction import CensusIndex, PredictedRun
 from chaosckpt.strategies.schedules import schedules
 
 __all__ = [
     "STRATEGY_VERSION",
     "CensusIndex",
     "CensusPoint",
-    "Expected",
+    "PredictedRun",
     "aims_at_recovery",
     "all_points",
     "draw",

@@ -8,7 +8,7 @@ import msgspec
 from chaosckpt.model.census import Census, unsteady
 from chaosckpt.model.operation import Address
 from chaosckpt.model.schedule import Schedule
-from chaosckpt.strategies.forecast import CensusIndex
+from chaosckpt.strategies.prediction import CensusIndex
 
 
 class CensusPoint(msgspec.Struct, frozen=True, order=True):
@@ -53,8 +53,8 @@ def struck(attempt: int, address: Address, known: frozenset[CensusPoint]) -> Cen
 
 def aims_at_recovery(schedule: Schedule, census: Census) -> bool:
     """Whether some fault of the schedule strikes while a job recovers that was stopped before."""
-    expected = CensusIndex(census).attempts(schedule)
-    for number, (plan, course) in enumerate(zip(schedule.attempts, expected, strict=False)):
+    predicted = CensusIndex(census).attempts(schedule)
+    for number, (plan, course) in enumerate(zip(schedule.attempts, predicted, strict=False)):
         for trigger in (trigger for fault in plan.faults for trigger in fault.strikes()):
             i = course.golden.index(trigger.address)
             if number and i is not None and course.golden.points[i].label.step is None:

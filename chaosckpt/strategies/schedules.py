@@ -21,7 +21,7 @@ from chaosckpt.model.fault import Fault, Trigger
 from chaosckpt.model.operation import Address
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import AttemptPlan, Schedule
-from chaosckpt.strategies.forecast import CensusIndex, Expected, ending_fault
+from chaosckpt.strategies.prediction import CensusIndex, PredictedRun, ending_fault
 
 T = TypeVar("T")
 Kinds = Mapping[str, type[Fault]]
@@ -77,16 +77,16 @@ def from_space(draw: Draw, space: DrawSpace) -> Schedule:
     limit = space.scenario.faults.max_attempts
     count = draw(st.sampled_from([n for n in (1, 1, 1, 2, 2, 2, 2, 3, 3, *range(4, limit + 1)) if n <= limit]))
     history: list[AttemptPlan] = []
-    expected = space.census_index.start()
+    predicted = space.census_index.start()
     for attempt in range(count):
         last = attempt == count - 1
-        plan, expected = _attempt(draw, space, subset, expected, tuple(history), last=last, dense=dense)
+        plan, predicted = _attempt(draw, space, subset, predicted, tuple(history), last=last, dense=dense)
         if not plan.faults:
             break
         history.append(plan)
-        if not last and not _can_go_on(draw, space, plan, expected):
+        if not last and not _can_go_on(draw, space, plan, predicted):
             break
-        expected = space.census_index.following(expected, plan)
+        predicted = space.census_index.following(predicted, plan)
     return Schedule(tuple(history))
 
 
@@ -119,19 +119,19 @@ def _attempt(
     draw: Draw,
     space: DrawSpace,
     subset: Sequence[str],
-    expected: Expected,
+    predicted: PredictedRun,
     history: tuple[AttemptPlan, ...],
     *,
     last: bool,
     dense: bool,
-) -> tuple[AttemptPlan, Expected]:
+) -> tuple[AttemptPlan, PredictedRun]:
     """The faults of one attempt, in the order in which they strike, and what it is then expected to do."""
     room = space.scenario.faults.max_per_attempt
-    opening = _between(draw, space, subset, _context(space, expected, history), room)
-    expected = space.census_index.turned(expected, opening)
+    opening = _between(draw, space, subset, _context(space, predicted, history), room)
+    predicted = space.census_index.turned(predicted, opening)
     if any(fault.blurs for fault in opening):
-        return AttemptPlan(opening), expected
-    context = _context(space, expected, history)
+        return AttemptPlan(opening), predicted
+    context = _context(space, predicted, history)
     ending = _ending(draw, space, subset, context, last=last) if len(opening) < room else None
     disturbing: tuple[Fault, ...] = ()
     free = room - len(opening) - (ending is not None)
@@ -140,17 +140,17 @@ def _attempt(
         if ending is None or ending.strikes():
             disturbing = _disturbing(draw, space, subset, before, free if dense else 1)
     faults = (*opening, *disturbing, *(() if ending is None else (ending,)))
-    return AttemptPlan(faults), expected
+    return AttemptPlan(faults), predicted
 
 
-def _context(space: DrawSpace, expected: Expected, history: tuple[AttemptPlan, ...]) -> FaultContext:
+def _context(space: DrawSpace, predicted: PredictedRun, history: tuple[AttemptPlan, ...]) -> FaultContext:
     return FaultContext(
         scenario=space.scenario,
         census=space.census_index.census,
-        golden=expected.golden,
+        golden=predicted.golden,
         attempt=len(history),
-        exact=expected.exact,
-        interrupted=expected.interrupted,
+        exact=predicted.exact,
+        interrupted=predicted.interrupted,
         history=history,
     )
 
@@ -229,7 +229,7 @@ def _ordered(context: FaultContext, places: Sequence[int], others: Sequence[int]
     return all(context.golden.surely_before(i, j) for i in places for j in others)
 
 
-def _can_go_on(draw: Draw, space: DrawSpace, plan: AttemptPlan, expected: Expected) -> bool:
+def _can_go_on(draw: Draw, space: DrawSpace, plan: AttemptPlan, predicted: PredictedRun) -> bool:
     """Whether a further attempt can be foreseen well enough to aim at its operations.
 
     Where saves overlap, those beside the one that is struck may end or not, and only a struck recovery is foreseen.
@@ -237,27 +237,27 @@ def _can_go_on(draw: Draw, space: DrawSpace, plan: AttemptPlan, expected: Expect
     ending = next((fault for fault in plan.faults if fault.ends != "nothing"), None)
     if ending is None or ending.blurs:
         return False
-    if space.scenario.workload.outstanding > 1 and not all(_recovers(expected, at) for at in ending.strikes()):
+    if space.scenario.workload.outstanding > 1 and not all(_recovers(predicted, at) for at in ending.strikes()):
         return False
     if ending.ends == "perhaps":
         return bool(ending.strikes()) and draw(st.integers(0, 3)) == 0
-    counts = expected.golden.at_rest(ending.strikes())
+    counts = predicted.golden.at_rest(ending.strikes())
     if counts is None or not ending.lingers:
         return counts is not None
     rank = ending.strikes()[0].address.rank
     done = list(counts)
-    done[rank] = max(done[rank], _end_of_save(expected, ending.strikes()[0].address))
-    return expected.golden.resumes_from(done) == expected.golden.resumes_from(counts)
+    done[rank] = max(done[rank], _end_of_save(predicted, ending.strikes()[0].address))
+    return predicted.golden.resumes_from(done) == predicted.golden.resumes_from(counts)
 
 
-def _recovers(expected: Expected, trigger: Trigger) -> bool:
-    i = expected.golden.index(trigger.address)
-    return i is not None and expected.golden.points[i].label.step is None
+def _recovers(predicted: PredictedRun, trigger: Trigger) -> bool:
+    i = predicted.golden.index(trigger.address)
+    return i is not None and predicted.golden.points[i].label.step is None
 
 
-def _end_of_save(expected: Expected, address: Address) -> int:
+def _end_of_save(predicted: PredictedRun, address: Address) -> int:
     """How many operations its rank has performed at the end of the save (or recovery) to which an operation belongs."""
-    i = expected.golden.index(address)
+    i = predicted.golden.index(address)
     assert i is not None
-    own, step = expected.golden.of_rank(address.rank), expected.golden.points[i].label.step
-    return max(expected.golden.place(j) + 1 for j in own if expected.golden.points[j].label.step == step)
+    own, step = predicted.golden.of_rank(address.rank), predicted.golden.points[i].label.step
+    return max(predicted.golden.place(j) + 1 for j in own if predicted.golden.points[j].label.step == step)

@@ -11,7 +11,7 @@ from chaosckpt.model.census import Census
 from chaosckpt.model.fault import Fault, Trigger
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import AttemptPlan, Schedule
-from chaosckpt.strategies.forecast import CensusIndex
+from chaosckpt.strategies.prediction import CensusIndex
 
 
 def single_schedules(
@@ -41,15 +41,15 @@ def recoveries(
     overlap = scenario.workload.outstanding > 1
     for commit in list(main.commits.values())[-1 if overlap else 0 :]:
         opening = AttemptPlan((Cut((Trigger(main.points[commit].address, "after"),)),))
-        expected = census_index.following(census_index.start(), opening)
-        if not expected.exact:
+        predicted = census_index.following(census_index.start(), opening)
+        if not predicted.exact:
             continue
         yield (
             opening,
             FaultContext(
                 scenario=scenario,
                 census=census_index.census,
-                golden=expected.golden,
+                golden=predicted.golden,
                 attempt=1,
                 history=(opening,),
                 recovery_only=True,

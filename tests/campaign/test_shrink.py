@@ -22,13 +22,13 @@ from tests.strategies.kinds import KINDS
 
 CENSUS = dcp_model.census()
 SCENARIO = dcp_model.scenario()
-ATLAS = CensusIndex(CENSUS)
+CENSUS_INDEX = CensusIndex(CENSUS)
 Predicate = Callable[[Schedule], bool]
 
 
 def half_overwritten(schedule: Schedule) -> bool:
     """Planted: a kill leaves some rank's shard of a second or later save opened, and rank 0's metadata not renamed."""
-    for plan, expected in zip(schedule.attempts, ATLAS.attempts(schedule), strict=False):
+    for plan, expected in zip(schedule.attempts, CENSUS_INDEX.attempts(schedule), strict=False):
         for fault in plan.faults:
             counts = expected.golden.at_rest(fault.strikes()) if fault.ends in ("job", "rank") else None
             for rank, count in enumerate(counts or ()):
@@ -44,7 +44,7 @@ def half_overwritten(schedule: Schedule) -> bool:
 
 def killed_while_loading(schedule: Schedule) -> bool:
     """Planted: something that can end an attempt strikes while a restarted job loads."""
-    for number, (plan, expected) in enumerate(zip(schedule.attempts, ATLAS.attempts(schedule), strict=False)):
+    for number, (plan, expected) in enumerate(zip(schedule.attempts, CENSUS_INDEX.attempts(schedule), strict=False)):
         for trigger in (trigger for fault in plan.faults if fault.ends != "nothing" for trigger in fault.strikes()):
             i = expected.golden.index(trigger.address)
             if number and i is not None and expected.golden.points[i].label.stage == "load":
@@ -98,7 +98,7 @@ def out_of_place(schedule: Schedule) -> bool:
     """Whether some fault strikes an operation that its attempt is not going to do."""
     return any(
         course.golden.index(trigger.address) is None
-        for plan, course in zip(schedule.attempts, ATLAS.attempts(schedule), strict=False)
+        for plan, course in zip(schedule.attempts, CENSUS_INDEX.attempts(schedule), strict=False)
         for fault in plan.faults
         for trigger in fault.strikes()
     )

@@ -1,4 +1,4 @@
-"""The forecast: which golden run each attempt of a schedule is expected to follow, and so which addresses it will
+"""The prediction: which golden run each attempt of a schedule is expected to follow, and so which addresses it will
 have."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from chaosckpt.model.topology import Topology
 
 
 @dataclass(frozen=True, eq=False)
-class Expected:
+class PredictedRun:
     """What an attempt is expected to do. `exact`: the census has this very run; else `golden` is a neighbour or has no
     points."""
 
@@ -41,16 +41,16 @@ class CensusIndex:
             self._indexes[key] = GoldenIndex(run, main if main is not run else None)
         return self._indexes[key]
 
-    def start(self) -> Expected:
+    def start(self) -> PredictedRun:
         """The first attempt."""
-        return Expected(self.main, True)
+        return PredictedRun(self.main, True)
 
-    def lookup(self, topology: Topology, resumed_from: int | None, interrupted: int | None = None) -> Expected:
+    def lookup(self, topology: Topology, resumed_from: int | None, interrupted: int | None = None) -> PredictedRun:
         """The golden run for an attempt; where there is none, its nearest neighbour in the same topology, under the
         true step."""
         run = self.census.run(topology, resumed_from)
         if run is not None:
-            return Expected(self._index(run), True, interrupted)
+            return PredictedRun(self._index(run), True, interrupted)
         wanted = -1 if resumed_from is None else resumed_from
         others = [run for run in self.census.runs if run.topology == topology]
         if others:
@@ -58,18 +58,18 @@ class CensusIndex:
             near = _renamed(best, resumed_from)
         else:
             near = GoldenRun(topology=topology, resumed_from=resumed_from, points=())
-        return Expected(GoldenIndex(near, self.census.run(topology, None)), False, interrupted)
+        return PredictedRun(GoldenIndex(near, self.census.run(topology, None)), False, interrupted)
 
-    def following(self, now: Expected, plan: AttemptPlan) -> Expected:
+    def following(self, now: PredictedRun, plan: AttemptPlan) -> PredictedRun:
         """The attempt after one that was expected to go like `now` and had the faults of `plan`, in the same
         topology."""
         ending = ending_fault(plan.faults)
         if ending is None:
             return self.lookup(now.golden.topology, now.golden.resumes_from(now.golden.ends))
         after = self._dropped(self._stopped(now, ending), (ending,))
-        return Expected(after.golden, False, after.interrupted) if ending.blurs else after
+        return PredictedRun(after.golden, False, after.interrupted) if ending.blurs else after
 
-    def _stopped(self, now: Expected, ending: Fault) -> Expected:
+    def _stopped(self, now: PredictedRun, ending: Fault) -> PredictedRun:
         """What follows when `ending` stops the attempt `now`, as far as processes go."""
         counts = now.golden.at_rest(ending.strikes())
         if counts is None:
@@ -80,7 +80,7 @@ class CensusIndex:
         interrupted = struck if struck is not None and struck != step else None
         return self.lookup(now.golden.topology, step, interrupted)
 
-    def turned(self, now: Expected, faults: Sequence[Fault]) -> Expected:
+    def turned(self, now: PredictedRun, faults: Sequence[Fault]) -> PredictedRun:
         """The same attempt, with the topology and the storage that these faults leave it at its start."""
         topology = now.golden.topology
         for fault in faults:
@@ -90,9 +90,9 @@ class CensusIndex:
         between = [fault for fault in faults if fault.between]
         now = self._dropped(now, between)
         # What recovery makes of damaged files isn't known.
-        return Expected(now.golden, False, now.interrupted) if any(fault.blurs for fault in between) else now
+        return PredictedRun(now.golden, False, now.interrupted) if any(fault.blurs for fault in between) else now
 
-    def _dropped(self, now: Expected, faults: Sequence[Fault]) -> Expected:
+    def _dropped(self, now: PredictedRun, faults: Sequence[Fault]) -> PredictedRun:
         """The same attempt after these faults took storage away: what it recovers, and from where, isn't known any
         more."""
         gone = {fault.drops for fault in faults} & set(self.tiers)
@@ -100,12 +100,12 @@ class CensusIndex:
             return now
         if gone == set(self.tiers):
             empty = GoldenRun(topology=now.golden.topology, resumed_from=None, points=())
-            return Expected(GoldenIndex(empty), False)
-        return Expected(now.golden, False, now.interrupted)
+            return PredictedRun(GoldenIndex(empty), False)
+        return PredictedRun(now.golden, False, now.interrupted)
 
-    def attempts(self, schedule: Schedule) -> tuple[Expected, ...]:
+    def attempts(self, schedule: Schedule) -> tuple[PredictedRun, ...]:
         """What every attempt of a schedule is expected to do, the closing one included."""
-        result: list[Expected] = []
+        result: list[PredictedRun] = []
         now = self.start()
         for plan in (*schedule.attempts, AttemptPlan()):
             now = self.turned(now, plan.faults)

@@ -1,4 +1,4 @@
-"""The forecast: which golden run every attempt follows."""
+"""The prediction: which golden run every attempt follows."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def at_commit(census_index: CensusIndex, step: int, when: str = "after") -> Trig
 
 
 def resumed(census_index: CensusIndex, *plans: AttemptPlan) -> list[tuple[str, int | None, int | None]]:
-    expected = census_index.attempts(Schedule(plans))
-    return [(str(e.golden.topology), e.golden.run.resumed_from, e.interrupted) for e in expected]
+    predicted = census_index.attempts(Schedule(plans))
+    return [(str(e.golden.topology), e.golden.run.resumed_from, e.interrupted) for e in predicted]
 
 
 def test_a_cut_decides_what_is_resumed(census_index):
@@ -73,10 +73,10 @@ def test_a_new_topology_stays(census_index):
 def test_a_run_that_is_missing_is_stood_in_for_by_its_neighbour(census):
     """Of the same topology, the one resumed from the nearest step; it is no exact one, and says the true step."""
     census_index = CensusIndex(Census(runs=tuple(run for run in census.runs if run.resumed_from != 4)))
-    expected = census_index.lookup(MAIN, 4)
-    assert not expected.exact
-    assert expected.golden.run.resumed_from == 4
-    assert expected.golden.points == census_index.lookup(MAIN, 2).golden.points
+    predicted = census_index.lookup(MAIN, 4)
+    assert not predicted.exact
+    assert predicted.golden.run.resumed_from == 4
+    assert predicted.golden.points == census_index.lookup(MAIN, 2).golden.points
     assert census_index.lookup(Topology((3,)), 4).golden.points == ()
 
 
