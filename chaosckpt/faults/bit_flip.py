@@ -17,9 +17,9 @@ import msgspec
 from hypothesis import strategies as st
 
 from chaosckpt.faults.context import FaultContext
-from chaosckpt.model.disturbance import FlipBit
 from chaosckpt.model.fault import Fault, JobControl
 from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.mutation import FlipBit
 from chaosckpt.model.operation import tier_of
 
 
@@ -41,7 +41,7 @@ class BitFlip(Fault, frozen=True, tag="bit-flip"):
             raise ValueError(f"offset = {self.offset} must not be negative, bit = {self.bit} must lie between 0 and 7")
 
     def prepare(self, job: JobControl) -> str | None:
-        return job.disturb(tier_of(self.path), self.node, FlipBit(self.path, self.offset, self.bit))
+        return job.mutate(tier_of(self.path), self.node, FlipBit(self.path, self.offset, self.bit))
 
     def simpler(self) -> Iterable[BitFlip]:
         if self.bit:

@@ -14,8 +14,8 @@ from typing import ClassVar
 from hypothesis import strategies as st
 
 from chaosckpt.faults.context import FaultContext
-from chaosckpt.model.disturbance import ReverseTimes
 from chaosckpt.model.fault import Fault, JobControl
+from chaosckpt.model.mutation import ReverseTimes
 
 
 class Mtimes(Fault, frozen=True, tag="mtimes"):
@@ -28,7 +28,7 @@ class Mtimes(Fault, frozen=True, tag="mtimes"):
     node: int | None = None
 
     def prepare(self, job: JobControl) -> str | None:
-        return job.disturb(self.tier, self.node, ReverseTimes())
+        return job.mutate(self.tier, self.node, ReverseTimes())
 
     def describe(self) -> str:
         where = "" if self.node is None else f" on node {self.node}"

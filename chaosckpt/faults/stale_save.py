@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.census import GoldenRun, Point
-from chaosckpt.model.disturbance import Plant
 from chaosckpt.model.fault import Fault, JobControl
+from chaosckpt.model.mutation import Plant
 
 HIGHER = 1_000_000
 """Added to the step: more than any job of the harness trains."""
@@ -38,7 +38,7 @@ class StaleSave(Fault, frozen=True, tag="stale-save"):
     files: tuple[str, ...] = ()
 
     def prepare(self, job: JobControl) -> str | None:
-        return job.disturb("shared", None, Plant(self.directories, self.files))
+        return job.mutate("shared", None, Plant(self.directories, self.files))
 
     def simpler(self) -> Iterable[StaleSave]:
         if self.files:

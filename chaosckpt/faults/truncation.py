@@ -17,9 +17,9 @@ import msgspec
 from hypothesis import strategies as st
 
 from chaosckpt.faults.context import FaultContext
-from chaosckpt.model.disturbance import CutOff
 from chaosckpt.model.fault import Fault, JobControl
 from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.mutation import CutOff
 from chaosckpt.model.operation import tier_of
 
 EVERYTHING = 1 << 40
@@ -42,7 +42,7 @@ class Truncation(Fault, frozen=True, tag="truncation"):
             raise ValueError(f"missing_bytes = {self.missing_bytes} must be 1 or more")
 
     def prepare(self, job: JobControl) -> str | None:
-        return job.disturb(tier_of(self.path), self.node, CutOff(self.path, self.missing_bytes))
+        return job.mutate(tier_of(self.path), self.node, CutOff(self.path, self.missing_bytes))
 
     def simpler(self) -> Iterable[Truncation]:
         if self.missing_bytes != EVERYTHING:

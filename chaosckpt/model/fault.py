@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 import msgspec
 
 from chaosckpt.model.decision import Decision
-from chaosckpt.model.disturbance import Disturbance
 from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.mutation import Mutation
 from chaosckpt.model.operation import Address, Operation, When, tier_of
 from chaosckpt.model.topology import Topology
 
@@ -73,7 +73,7 @@ class JobControl(Protocol):
     def drop_storage(self, tier: str, node: int | None = None) -> int:
         """Delete what a tier holds (of one node, when node-local). Returns the number of files deleted."""
 
-    def disturb(self, tier: str, node: int | None, disturbance: Disturbance) -> str | None:
+    def mutate(self, tier: str, node: int | None, mutation: Mutation) -> str | None:
         """Change files of a tier (of one node, when node-local) between attempts. Returns what was done, in words; None for nothing."""
 
 

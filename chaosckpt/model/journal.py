@@ -282,7 +282,7 @@ class StorageDestroyed(Event, frozen=True, kw_only=True):
     cause: Literal["node-loss", "local-storage-loss", "shared-storage-loss"]
 
 
-class StorageDisturbed(Event, frozen=True, kw_only=True):
+class StorageMutated(Event, frozen=True, kw_only=True):
     """Between two attempts the harness changed what a tier held: a file was damaged, planted, or its times were set.
 
     `damages`: content that a checkpoint needs is no longer what was written.
@@ -336,7 +336,7 @@ class TrialEnded(Event, frozen=True, kw_only=True):
 
 AnyEvent = (
     TrialStarted | AttemptStarted | SaveStarted | Outstanding | SaveFailed | Acknowledged | RecoveryStarted | Recovered | Finished
-    | Raised | RankExited | FaultLanded | FaultMissed | StorageDestroyed | StorageDisturbed | ErrorInjected | Untraced | AttemptEnded
+    | Raised | RankExited | FaultLanded | FaultMissed | StorageDestroyed | StorageMutated | ErrorInjected | Untraced | AttemptEnded
     | Reference | Audited | AuditEnded | StorageLeft | CheckpointsSeen | Said | Probed | ResultCompared | HarnessTrouble | TrialEnded
 )  # fmt: skip
 

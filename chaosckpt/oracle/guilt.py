@@ -11,7 +11,7 @@ from chaosckpt.model.journal import (
     Recovered,
     SaveStarted,
     StorageDestroyed,
-    StorageDisturbed,
+    StorageMutated,
 )
 from chaosckpt.oracle.view import ended_by_fault
 
@@ -19,7 +19,7 @@ from chaosckpt.oracle.view import ended_by_fault
 def guilty(events: Sequence[AnyEvent], shown: int, attempt: int) -> FaultLanded | None:
     """The last fault that destroyed something before a violation showed at index `shown`, in this attempt.
 
-    Something was destroyed by a fault that killed or stopped, lost or disturbed storage, or injected an error. Of
+    Something was destroyed by a fault that killed or stopped, lost or changed storage, or injected an error. Of
     these, one that struck the recovery of an earlier attempt counts only where there is no other, because recoveries
     read. None where no fault had landed.
     """
@@ -57,7 +57,7 @@ def _destroyed(fault: FaultLanded, landed: Sequence[FaultLanded], events: Sequen
         before = next(
             (event for event in reversed(events[: _place(fault, events)]) if event.attempt == fault.attempt), None
         )
-        return isinstance(before, StorageDisturbed)
+        return isinstance(before, StorageMutated)
     if fault.needs:
         return True
     address = fault.operation.address

@@ -22,7 +22,7 @@ from chaosckpt.model.journal import (
     RankExited,
     Recovered,
     RecoveryStarted,
-    StorageDisturbed,
+    StorageMutated,
     TrialStarted,
 )
 from chaosckpt.model.scenario import Scenario
@@ -290,7 +290,7 @@ class TrialView:
 
     def damaged(self, until: int) -> tuple[int, ...]:
         """Indices of the damage that faults did to files at rest, up to this place of the journal."""
-        return tuple(at.index for at in self.all(StorageDisturbed) if at.event.damages and at.index <= until)
+        return tuple(at.index for at in self.all(StorageMutated) if at.event.damages and at.index <= until)
 
     @property
     def closing(self) -> AttemptView | None:

@@ -103,7 +103,7 @@ def in_words(event: AnyEvent) -> str:  # noqa: C901 - one line for each kind of 
         case j.StorageDestroyed():
             where = "" if event.node is None else f" of node {event.node}"
             return f"{event.tier} storage{where} destroyed ({event.cause}, {event.files} files)"
-        case j.StorageDisturbed():
+        case j.StorageMutated():
             return f"{event.path or event.tier}: {event.what}"
         case j.ErrorInjected():
             return f"{event.error} injected into rank {event.rank}: {event.operation.address}"

@@ -133,13 +133,13 @@ def _attempt(
         return AttemptPlan(opening), predicted
     context = _context(space, predicted, history)
     ending = _ending(draw, space, subset, context, last=last) if len(opening) < room else None
-    disturbing: tuple[Fault, ...] = ()
+    passing: tuple[Fault, ...] = ()
     free = room - len(opening) - (ending is not None)
     if free > 0 and (ending is None or dense or draw(st.integers(0, 3)) == 0):
         before = context if ending is None else context.narrowed(ending.strikes())
         if ending is None or ending.strikes():
-            disturbing = _disturbing(draw, space, subset, before, free if dense else 1)
-    faults = (*opening, *disturbing, *(() if ending is None else (ending,)))
+            passing = _passing(draw, space, subset, before, free if dense else 1)
+    faults = (*opening, *passing, *(() if ending is None else (ending,)))
     return AttemptPlan(faults), predicted
 
 
@@ -202,7 +202,7 @@ def _fits(context: FaultContext, fault: Fault) -> bool:
     return all(i in allowed for i in indices) and context.golden.at_rest(fault.strikes()) is not None
 
 
-def _disturbing(
+def _passing(
     draw: Draw, space: DrawSpace, subset: Sequence[str], context: FaultContext, most: int
 ) -> tuple[Fault, ...]:
     """Faults that end nothing, in the order in which they surely strike, each before the one that ends the attempt."""

@@ -251,8 +251,8 @@ def test_damage_at_rest(dcp: Case, kind: type[BitFlip | Truncation]) -> None:
     path = dcp.in_recovery("read", rank=0, resumed_from=2).address.path
     journal, verdict = dcp.run([dcp.cut_after_commit(2)], [kind(path, 5)])
     assert verdict.outcome == "pass", verdict
-    (disturbed,) = [event for event in journal.events if isinstance(event, j.StorageDisturbed)]
-    assert (disturbed.path, disturbed.damages) == (path, True)
+    (mutated,) = [event for event in journal.events if isinstance(event, j.StorageMutated)]
+    assert (mutated.path, mutated.damages) == (path, True)
     assert landed(journal)[1].needs == ("integrity",)
 
 
@@ -270,8 +270,8 @@ def test_what_misleads_only_by_times_and_numbers(dcp: Case) -> None:
     journal, verdict = dcp.run([stale, dcp.cut_after_commit(2)], [Mtimes()])
     assert verdict.outcome == "pass", verdict
     assert chosen(journal, 1) == {2}
-    disturbed = [event for event in journal.events if isinstance(event, j.StorageDisturbed)]
-    assert [(event.attempt, event.damages) for event in disturbed] == [(0, False), (0, False), (1, False)]
+    mutated = [event for event in journal.events if isinstance(event, j.StorageMutated)]
+    assert [(event.attempt, event.damages) for event in mutated] == [(0, False), (0, False), (1, False)]
 
 
 def test_a_fault_that_does_not_land_is_no_pass(dcp: Case) -> None:

@@ -276,10 +276,10 @@ class Story:
         self.events.append(j.AuditEnded(attempt=self.number, outcome=outcome, asked=asked, retained=steps))  # type: ignore[arg-type]
         return self
 
-    def disturbs(self, path: str, what: str = "bit 3 of byte 100 flipped", *, damages: bool = True) -> Story:
+    def mutates(self, path: str, what: str = "bit 3 of byte 100 flipped", *, damages: bool = True) -> Story:
         """Something is done to a file between this attempt and the next one."""
         self.events.append(
-            j.StorageDisturbed(attempt=self.number + 1, tier="shared", node=None, path=path, what=what, damages=damages)
+            j.StorageMutated(attempt=self.number + 1, tier="shared", node=None, path=path, what=what, damages=damages)
         )
         return self
 

@@ -86,7 +86,7 @@ def test_error_before_an_acknowledgement_is_guilty_of_the_lie() -> None:
 def test_disturbed_storage_is_named_by_its_kind() -> None:
     """What a fault did to files between two attempts is guilty of what is loaded afterwards."""
     story = Story(faults=[["cut"], ["bit-flip"]]).attempt().recovers(None).saves(2).cut()
-    story.disturbs("shared:step-000002/state.pt")
+    story.mutates("shared:step-000002/state.pt")
     story.events.append(j.FaultLanded(attempt=1, fault=0, kind="bit-flip", evidence="bit 3 of byte 100"))
     story.attempt(closing=True).recovers(2, variant="torn").ends_well()
     assert _cause(story)[:3] == ("complete-only", "", "bit-flip")

@@ -56,7 +56,7 @@ def trials(draw: st.DrawFn) -> Story:
         if draw(st.booleans()):
             story.destroys("local", draw(st.integers(0, 1)), "local-storage-loss")
         if draw(st.booleans()):
-            story.disturbs("shared:step-000002/state.pt", damages=draw(st.booleans()))
+            story.mutates("shared:step-000002/state.pt", damages=draw(st.booleans()))
     story.attempt(closing=True)
     _recover(draw, story, orderly)
     story.saves(6).finishes().ends("finished")

@@ -79,7 +79,7 @@ class CommandView:
 
 
 def _damages(event: AnyEvent, promised: set[str]) -> bool:
-    if isinstance(event, j.StorageDisturbed):
+    if isinstance(event, j.StorageMutated):
         return event.damages
     if isinstance(event, j.FaultLanded):
         return not set(event.needs) <= promised

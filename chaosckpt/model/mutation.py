@@ -1,4 +1,4 @@
-"""Disturbances: what a fault does to files that lie on storage while no rank runs, as values for a node to carry out."""
+"""Mutations at rest: what a fault does to files that lie on storage while no rank runs, as values for a node to carry out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 import msgspec
 
 
-class FlipBit(msgspec.Struct, frozen=True, tag_field="disturbance", tag="flip-bit"):
+class FlipBit(msgspec.Struct, frozen=True, tag_field="mutation", tag="flip-bit"):
     """Turn over one bit of the file `path` (as census paths are written): `bit` 0 to 7 of byte `offset`, modulo its size."""
 
     damages: ClassVar[bool] = True
@@ -17,7 +17,7 @@ class FlipBit(msgspec.Struct, frozen=True, tag_field="disturbance", tag="flip-bi
     bit: int
 
 
-class CutOff(msgspec.Struct, frozen=True, tag_field="disturbance", tag="cut-off"):
+class CutOff(msgspec.Struct, frozen=True, tag_field="mutation", tag="cut-off"):
     """Take the last `missing_bytes` bytes off the file `path`; all of it where it has no more."""
 
     damages: ClassVar[bool] = True
@@ -26,13 +26,13 @@ class CutOff(msgspec.Struct, frozen=True, tag_field="disturbance", tag="cut-off"
     missing_bytes: int
 
 
-class ReverseTimes(msgspec.Struct, frozen=True, tag_field="disturbance", tag="reverse-times"):
+class ReverseTimes(msgspec.Struct, frozen=True, tag_field="mutation", tag="reverse-times"):
     """Set the modification times of everything on the tier in the reverse of their order."""
 
     damages: ClassVar[bool] = False
 
 
-class Plant(msgspec.Struct, frozen=True, tag_field="disturbance", tag="plant"):
+class Plant(msgspec.Struct, frozen=True, tag_field="mutation", tag="plant"):
     """Make these directories, and then these files, empty; what is there already is left alone."""
 
     damages: ClassVar[bool] = False
@@ -41,10 +41,10 @@ class Plant(msgspec.Struct, frozen=True, tag_field="disturbance", tag="plant"):
     files: tuple[str, ...] = ()
 
 
-Disturbance = FlipBit | CutOff | ReverseTimes | Plant
+Mutation = FlipBit | CutOff | ReverseTimes | Plant
 
 
-class Disturbed(msgspec.Struct, frozen=True):
+class Mutated(msgspec.Struct, frozen=True):
     """One thing that was changed: where (`tier:relative`), and what was done to it in words."""
 
     path: str
