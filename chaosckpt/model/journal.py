@@ -252,7 +252,7 @@ class RankExited(Event, frozen=True, kw_only=True):
     stderr_tail: str = ""
 
 
-class FaultLanded(Event, frozen=True, kw_only=True):
+class FaultInjected(Event, frozen=True, kw_only=True):
     """Evidence that the fault with this index in the attempt's plan struck. `operation` where it struck one."""
 
     fault: int
@@ -265,7 +265,7 @@ class FaultLanded(Event, frozen=True, kw_only=True):
     """The fault's `needs`: a target without one of these guarantees may lose its checkpoints by this fault."""
 
 
-class FaultMissed(Event, frozen=True, kw_only=True):
+class FaultNotInjected(Event, frozen=True, kw_only=True):
     """The attempt ended and this fault had not struck, for this reason."""
 
     fault: int
@@ -336,7 +336,7 @@ class TrialEnded(Event, frozen=True, kw_only=True):
 
 AnyEvent = (
     TrialStarted | AttemptStarted | SaveStarted | Outstanding | SaveFailed | Acknowledged | RecoveryStarted | Recovered | Finished
-    | Raised | RankExited | FaultLanded | FaultMissed | StorageDestroyed | StorageMutated | ErrorInjected | Untraced | AttemptEnded
+    | Raised | RankExited | FaultInjected | FaultNotInjected | StorageDestroyed | StorageMutated | ErrorInjected | Untraced | AttemptEnded
     | Reference | Audited | AuditEnded | StorageLeft | CheckpointsSeen | Said | Probed | ResultCompared | HarnessTrouble | TrialEnded
 )  # fmt: skip
 

@@ -189,7 +189,7 @@ def test_a_race_is_decided_either_way(dcp: Case, first: int, second: int) -> Non
     early = dcp.trigger("write", "after", rank=first, save=2, which=3)
     outcome, events = dcp.cut_only(HoldUntil(late, early))
     assert outcome == "finished"
-    assert [event.kind for event in events if isinstance(event, j.FaultLanded)] == ["hold-until"]
+    assert [event.kind for event in events if isinstance(event, j.FaultInjected)] == ["hold-until"]
 
 
 def test_a_directory_that_one_rank_does_not_see(dcp: Case) -> None:
@@ -260,7 +260,7 @@ def test_damage_without_its_file_misses(dcp: Case) -> None:
     """Goal: where there is nothing to strike the trial is no pass, and says why."""
     journal, verdict = dcp.run([dcp.cut_after_commit(1)], [Truncation("shared:step-000003/.metadata")])
     assert verdict.outcome == "inconclusive"
-    (missed,) = [event for event in journal.events if isinstance(event, j.FaultMissed)]
+    (missed,) = [event for event in journal.events if isinstance(event, j.FaultNotInjected)]
     assert "nothing on shared storage" in missed.reason
 
 
@@ -279,4 +279,4 @@ def test_a_fault_that_does_not_land_is_no_pass(dcp: Case) -> None:
     nowhere = Trigger(Address(0, "main", "write", "shared:nowhere", 1, 0))
     journal, verdict = dcp.run([Cut((nowhere,))])
     assert verdict.outcome == "inconclusive"
-    assert [event.kind for event in journal.events if isinstance(event, j.FaultMissed)] == ["cut"]
+    assert [event.kind for event in journal.events if isinstance(event, j.FaultNotInjected)] == ["cut"]

@@ -230,7 +230,7 @@ class Story:
         needs = more.get("needs", ())
         assert isinstance(needs, tuple)
         self.events.append(
-            j.FaultLanded(
+            j.FaultInjected(
                 attempt=max(self.number, 0),
                 fault=index,
                 kind=kind,
@@ -287,7 +287,7 @@ class Story:
         """Storage is lost, by default between this attempt and the next one."""
         attempt = self.number + next_attempt
         self.events.append(j.StorageDestroyed(attempt=attempt, tier=tier, node=node, files=3, cause=cause))  # type: ignore[arg-type]
-        self.events.append(j.FaultLanded(attempt=attempt, fault=index, kind=cause, evidence="3 files deleted"))
+        self.events.append(j.FaultInjected(attempt=attempt, fault=index, kind=cause, evidence="3 files deleted"))
         return self
 
     def ends(self, outcome: str, *, confirmed: bool = False) -> Story:

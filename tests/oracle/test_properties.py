@@ -164,7 +164,7 @@ def interleaved(story: Story, rng: random.Random) -> tuple[j.AnyEvent, ...]:
     waiting: dict[int, list[j.AnyEvent]] = {}
     for event in story.journal().events:
         rank = rank_of(event)
-        if rank is not None and not isinstance(event, j.FaultLanded):
+        if rank is not None and not isinstance(event, j.FaultInjected):
             waiting.setdefault(rank, []).append(event)
             continue
         while waiting:

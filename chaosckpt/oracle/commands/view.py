@@ -81,6 +81,6 @@ class CommandView:
 def _damages(event: AnyEvent, promised: set[str]) -> bool:
     if isinstance(event, j.StorageMutated):
         return event.damages
-    if isinstance(event, j.FaultLanded):
+    if isinstance(event, j.FaultInjected):
         return not set(event.needs) <= promised
     return isinstance(event, j.StorageDestroyed)

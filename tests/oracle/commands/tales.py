@@ -108,7 +108,7 @@ class Tale:
     ) -> Tale:
         struck = at or operation()
         self.events.append(
-            j.FaultLanded(
+            j.FaultInjected(
                 attempt=self.number,
                 fault=0,
                 kind=kind,
