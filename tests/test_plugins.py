@@ -224,7 +224,7 @@ assert found, "never drawn"
 for fault in found:
     memory, address = Memory(), fault.at.address
     again = [fault.decide(Operation(address=address, sequence=0, raw=address.path), memory) for _ in range(fault.times + 1)]
-    assert again == [Errno(13)] * fault.times + [None] and memory.struck
+    assert again == [Errno(13)] * fault.times + [None] and memory.took_effect
     assert fault.accepts(address.op) and all(simpler.times < fault.times for simpler in fault.simpler())
 print(found[0].describe())
 """

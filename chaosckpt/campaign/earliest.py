@@ -46,9 +46,9 @@ class _Earliest:
         return self.census_index.attempts(self.best)[self.attempt].golden
 
     def here(self) -> int | None:
-        """The operation that the fault strikes, where it strikes one that the census expects."""
-        strikes = self.fault.strikes()
-        return self.golden.index(strikes[0].address) if len(strikes) == 1 else None
+        """The operation that the fault is injected at, where it is a single one that the census expects."""
+        triggers = self.fault.triggers()
+        return self.golden.index(triggers[0].address) if len(triggers) == 1 else None
 
     def _at(self, i: int) -> int:
         here = self.here()
@@ -57,7 +57,7 @@ class _Earliest:
     def plain_moment(self) -> Step:
         """Before the operation (or before the next one, which finds the same storage) instead of after it or in its
         midst."""
-        trigger = self.fault.strikes()[0]
+        trigger = self.fault.triggers()[0]
         i = self.here()
         if i is None or not self.fault.holds():
             return self.best
@@ -134,7 +134,7 @@ class _Earliest:
 
     def _fits(self, i: int) -> bool:
         point = self.golden.points[i]
-        if self.fault.strikes()[0].when == "torn" and not torn_writes(point):
+        if self.fault.triggers()[0].when == "torn" and not torn_writes(point):
             return False
         return self.fault.accepts(point.address.op)
 
@@ -143,11 +143,11 @@ class _Earliest:
         if when != "torn":
             return Trigger(point.address, "after" if when == "after" else "before")
         most = (point.length or 2) - 1
-        return Trigger(point.address, "torn", max(1, min(self.fault.strikes()[0].torn_bytes, most)))
+        return Trigger(point.address, "torn", max(1, min(self.fault.triggers()[0].torn_bytes, most)))
 
     def _alike(self, i: int) -> Trigger:
         """A trigger at this operation, at the same moment of it as now."""
-        return self._trigger(i, self.fault.strikes()[0].when)
+        return self._trigger(i, self.fault.triggers()[0].when)
 
     def _first_of(self, triggers: Sequence[Trigger]) -> Generator[Sequence[Schedule], Schedule | None, bool]:
         """Take the first of these triggers with which the schedule still fails. Returns whether there was one."""

@@ -90,12 +90,12 @@ def _plainer(best: Schedule, attempt: int, index: int) -> list[Schedule]:
     """A whole-job kill in place of anything else that ends an attempt: it replays exactly. And one trigger for
     several."""
     fault = best.attempts[attempt].faults[index]
-    strikes = fault.strikes()
+    triggers = fault.triggers()
     others: list[Fault] = []
-    if fault.ends != "nothing" and strikes and not isinstance(fault, Cut):
-        others.append(Cut(strikes[:1]))
-    if len(strikes) > 1:
-        others += [fault.moved([trigger]) for trigger in sorted(strikes, key=lambda t: t.address.rank)]
+    if fault.ends != "nothing" and triggers and not isinstance(fault, Cut):
+        others.append(Cut(triggers[:1]))
+    if len(triggers) > 1:
+        others += [fault.moved([trigger]) for trigger in sorted(triggers, key=lambda t: t.address.rank)]
     return [replaced(best, attempt, index, other) for other in others]
 
 

@@ -94,7 +94,7 @@ def _same_place(fault: Fault, before: GoldenIndex, now: GoldenIndex) -> Fault:
     there."""
     here = places(now)
     found: list[Trigger] = []
-    for trigger in fault.strikes():
+    for trigger in fault.triggers():
         i = before.index(trigger.address)
         step = None if i is None else before.points[i].label.step
         place = None if i is None else places(before)[i]
@@ -106,11 +106,11 @@ def _same_place(fault: Fault, before: GoldenIndex, now: GoldenIndex) -> Fault:
 
 
 def _moved(fault: Fault, before: PredictedRun, now: PredictedRun) -> Fault | None:
-    strikes = fault.strikes()
-    if not strikes or all(now.golden.index(trigger.address) is not None for trigger in strikes):
+    triggers = fault.triggers()
+    if not triggers or all(now.golden.index(trigger.address) is not None for trigger in triggers):
         return fault
     found: list[Trigger] = []
-    for trigger in strikes:
+    for trigger in triggers:
         old = before.golden.index(trigger.address)
         if old is None:
             # It landed where the census didn't expect it: nothing is known about where it belongs.
@@ -133,5 +133,5 @@ def _unmet(census_index: CensusIndex, schedule: Schedule) -> int:
         course.golden.index(trigger.address) is None
         for plan, course in zip(schedule.attempts, predicted, strict=False)
         for fault in plan.faults
-        for trigger in fault.strikes()
+        for trigger in fault.triggers()
     )

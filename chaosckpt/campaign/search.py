@@ -22,7 +22,7 @@ from chaosckpt.model.census import Census
 from chaosckpt.model.fault import Fault
 from chaosckpt.model.schedule import Schedule
 from chaosckpt.model.summary import Progress
-from chaosckpt.strategies.coverage import CensusPoint, struck
+from chaosckpt.strategies.coverage import CensusPoint, covered
 from chaosckpt.strategies.drawing import draw, is_single
 
 LOG = structlog.get_logger("chaosckpt.campaign")
@@ -186,6 +186,6 @@ def struck_points(journal: j.Journal, known: frozenset[CensusPoint]) -> Iterator
     """The census points at which faults of this trial landed, by the evidence in its journal."""
     for event in journal.events:
         if isinstance(event, j.FaultInjected | j.ErrorInjected) and event.operation is not None:
-            found = struck(event.attempt, event.operation.address, known)
+            found = covered(event.attempt, event.operation.address, known)
             if found is not None:
                 yield found

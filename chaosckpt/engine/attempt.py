@@ -285,7 +285,7 @@ class AttemptRun(Acts):
         first = held[min(held)]
         self._current = index
         try:
-            self._faults[index].land(self)
+            self._faults[index].inject(self)
         except NotArrived as error:
             self._reasons[index] = str(error)
             self.activate(False)

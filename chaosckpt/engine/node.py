@@ -218,7 +218,7 @@ class Node:
                 os.kill(process.pid, signal.SIGTERM)
 
     def do_activate(self, arguments: Any) -> None:
-        """The fault of this index is in force from now on, or is over (its Memory.struck)."""
+        """The fault of this index is in force from now on, or is over (its Memory.took_effect)."""
         index, on = msgspec.convert(arguments, tuple[int, bool])
         self.armed.activate(index, on)
 

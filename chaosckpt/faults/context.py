@@ -1,4 +1,4 @@
-"""The context of a fault: what a fault kind may know, and draw from, when it is asked for faults that strike there."""
+"""The context of a fault: what a fault kind may know, and draw from, when it is asked for faults to inject there."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class FaultContext:
     `golden` is the golden run that the attempt is expected to follow (without points where the census has none that
     would do); `exact` tells whether the census has precisely this run, so that its recovery can be addressed too.
     `interrupted` is the step whose save the attempt before was stopped in. `until` is the fault that ends this
-    attempt, when one is drawn already: others must strike surely before. With `recovery_only`, no fault may strike a
+    attempt, when one is drawn already: others must surely come before. With `recovery_only`, no fault may hit a
     save.
     """
 
@@ -69,7 +69,7 @@ class FaultContext:
 
     @cached_property
     def candidates(self) -> tuple[int, ...]:
-        """Operations at which a fault may strike in this context, as indices of `golden.points`."""
+        """Operations at which a fault may be injected in this context, as indices of `golden.points`."""
         points = self.golden.points
         found = [i for i in range(len(points)) if i not in self.golden.unsteady]
         if not self.exact:
@@ -117,7 +117,7 @@ class FaultContext:
             whens.append("torn")
         return st.sampled_from(whens).flatmap(lambda when: _trigger(point, when))
 
-    def can_strike(self, accepts: Accepts = anywhere) -> bool:
+    def can_inject(self, accepts: Accepts = anywhere) -> bool:
         return any(accepts(self.golden.points[i]) for i in self.candidates)
 
     def together(self, i: int, j: int) -> bool:
@@ -138,7 +138,7 @@ class FaultContext:
         return sorted(places, key=lambda place: (place[0], place[1] or 0))
 
     def narrowed(self, until: Sequence[Trigger]) -> FaultContext:
-        """The same context for faults that must strike before these."""
+        """The same context for faults that must come before these."""
         return replace(self, until=tuple(until))
 
     def _of_interrupted(self, i: int) -> bool:

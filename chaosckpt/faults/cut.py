@@ -46,10 +46,10 @@ class Cut(Fault, frozen=True, tag="cut"):
     def holds(self) -> tuple[Trigger, ...]:
         return self.at + tuple(Trigger(step_address(rank, step)) for rank, step in self.steps)
 
-    def strikes(self) -> tuple[Trigger, ...]:
+    def triggers(self) -> tuple[Trigger, ...]:
         return self.at
 
-    def land(self, job: JobControl) -> None:
+    def inject(self, job: JobControl) -> None:
         job.await_rest()
         job.kill_job()
 
@@ -70,7 +70,7 @@ class Cut(Fault, frozen=True, tag="cut"):
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[Cut] | None:
-        if not context.can_strike():
+        if not context.can_inject():
             return None
         return (
             context.points().flatmap(lambda i: _cuts_through(context, i)).flatmap(lambda cut: _with_steps(context, cut))

@@ -53,10 +53,10 @@ class StorageError(PointFault, frozen=True, tag="errno"):
         number(self.error)
 
     def decide(self, operation: Operation, memory: Memory) -> Decision:
-        if not memory.struck:
+        if not memory.took_effect:
             if operation.address != self.at.address:
                 return None
-            memory.struck = True
+            memory.took_effect = True
             if self.error == "EIO":
                 memory.counters[operation.raw] = 1
             return Errno(number(self.error))
@@ -82,7 +82,7 @@ class StorageError(PointFault, frozen=True, tag="errno"):
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[StorageError] | None:
-        if not context.can_strike(_can_fail):
+        if not context.can_inject(_can_fail):
             return None
         return context.points(_can_fail).flatmap(lambda i: _failing(context.golden.points[i]))
 

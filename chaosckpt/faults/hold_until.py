@@ -35,7 +35,7 @@ class HoldUntil(Fault, frozen=True, tag="hold-until"):
     def holds(self) -> tuple[Trigger, ...]:
         return (self.at, self.until)
 
-    def land(self, job: JobControl) -> None:
+    def inject(self, job: JobControl) -> None:
         job.resume()
 
     def moved(self, at: Sequence[Trigger]) -> HoldUntil:

@@ -32,7 +32,7 @@ class Latency(PointFault, frozen=True, tag="latency"):
     def holds(self) -> tuple[Trigger, ...]:
         return (self.at,)
 
-    def land(self, job: JobControl) -> None:
+    def inject(self, job: JobControl) -> None:
         job.run_for(self.latency_ms / 1000)
         job.resume()
 
@@ -45,7 +45,7 @@ class Latency(PointFault, frozen=True, tag="latency"):
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[Latency] | None:
-        if not context.can_strike():
+        if not context.can_inject():
             return None
         before = context.points().map(lambda i: Trigger(context.golden.points[i].address))
         return st.builds(cls, before, st.sampled_from((10, 50, 200)))

@@ -1,6 +1,6 @@
 """Node-local storage is empty at the restart: a fresh allocation, a reimaged node, a cleaned scratch disk.
 
-What it destroys: what the node-local tier of one node holds. No process: it strikes between two attempts.
+What it destroys: what the node-local tier of one node holds. No process: it is injected between two attempts.
 Survived by: `local-storage-loss`.
 How it heals: the next saves fill it again.
 Evidence: the number of files that were deleted; with none there, the fault missed.

@@ -38,7 +38,7 @@ class NodeLoss(PointFault, frozen=True, tag="node-loss"):
     def holds(self) -> tuple[Trigger, ...]:
         return (self.at,)
 
-    def land(self, job: JobControl) -> None:
+    def inject(self, job: JobControl) -> None:
         job.await_rest()
         lost = job.failure_groups[self.group]
         for node in lost:
@@ -57,6 +57,6 @@ class NodeLoss(PointFault, frozen=True, tag="node-loss"):
         def grouped(point: Point) -> bool:
             return context.topology.node_of(point.address.rank) in group_of
 
-        if not context.can_strike(grouped):
+        if not context.can_inject(grouped):
             return None
         return context.triggers(grouped).map(lambda at: cls(at, group_of[context.topology.node_of(at.address.rank)]))

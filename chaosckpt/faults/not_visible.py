@@ -2,7 +2,7 @@
 ago, an object store that lists late.
 
 What it destroys: nothing; every other rank sees it.
-Survived by: everything must; no guarantee is needed. The recovery that it strikes may fail, or choose an older
+Survived by: everything must; no guarantee is needed. The recovery that it hits may fail, or choose an older
 checkpoint (every rank the same), since the newest one is not there for all.
 How it heals: by itself, after so many lookups, or at the next attempt.
 Evidence: the gate answered a lookup with ENOENT, or left an entry out of a listing that had it.
@@ -44,11 +44,11 @@ class NotVisible(PointFault, frozen=True, tag="not-visible"):
 
     def decide(self, operation: Operation, memory: Memory) -> Decision:
         address = operation.address
-        if address.rank != self.at.address.rank or not (memory.struck or address == self.at.address):
+        if address.rank != self.at.address.rank or not (memory.took_effect or address == self.at.address):
             return None
         if not concerns(address, self.path) or 0 < self.lookups <= memory.counters.get(_COUNT, 0):
             return None
-        memory.struck = True
+        memory.took_effect = True
         memory.counters[_COUNT] = memory.counters.get(_COUNT, 0) + 1
         return Hide((self.path.rpartition(":")[2].rpartition("/")[2],)) if address.op == "list" else Errno(errno.ENOENT)
 

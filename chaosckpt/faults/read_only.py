@@ -26,15 +26,15 @@ class ReadOnly(TierFault, frozen=True, tag="read-only"):
 
     ends: ClassVar[Ends] = "perhaps"
     weight: ClassVar[float] = 0.7
-    strikes_at: ClassVar[frozenset[str]] = REFUSED
+    triggered_by: ClassVar[frozenset[str]] = REFUSED
 
-    def land(self, job: JobControl) -> None:
+    def inject(self, job: JobControl) -> None:
         job.await_rest()
         job.activate()
         job.resume()
 
     def decide(self, operation: Operation, memory: Memory) -> Decision:
-        refused = memory.struck and operation.address.op in REFUSED and self.concerns(operation)
+        refused = memory.took_effect and operation.address.op in REFUSED and self.concerns(operation)
         return Errno(errno.EROFS) if refused else None
 
     def describe(self) -> str:

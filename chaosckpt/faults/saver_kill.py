@@ -35,7 +35,7 @@ class SaverKill(PointFault, frozen=True, tag="saver-kill"):
     def holds(self) -> tuple[Trigger, ...]:
         return (self.at,)
 
-    def land(self, job: JobControl) -> None:
+    def inject(self, job: JobControl) -> None:
         job.await_rest()
         job.kill_process()
 
@@ -47,7 +47,7 @@ class SaverKill(PointFault, frozen=True, tag="saver-kill"):
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[SaverKill] | None:
-        if not context.can_strike(_in_a_child):
+        if not context.can_inject(_in_a_child):
             return None
         return context.triggers(_in_a_child).map(cls)
 

@@ -1,6 +1,6 @@
 """Shared storage is empty at the restart: a purged scratch file system, the wrong mount.
 
-What it destroys: every checkpoint on the tier `shared`. No process: it strikes between two attempts.
+What it destroys: every checkpoint on the tier `shared`. No process: it is injected between two attempts.
 Survived by: no guarantee; a job told to resume must say clearly that nothing is there, unless another tier still has
 it.
 How it heals: the next saves fill it again, where a fresh start is allowed.

@@ -33,11 +33,11 @@ class ShortWrite(PointFault, frozen=True, tag="short-write"):
             raise ValueError(f"length = {self.length} must be 1 or more: a write of 0 bytes means something else")
 
     def decide(self, operation: Operation, memory: Memory) -> Decision:
-        if memory.struck or operation.address != self.at.address:
+        if memory.took_effect or operation.address != self.at.address:
             return None
         if operation.length is None or operation.length < 2:
             return None
-        memory.struck = True
+        memory.took_effect = True
         return Short(min(self.length, operation.length - 1))
 
     def accepts(self, op: str) -> bool:
@@ -52,7 +52,7 @@ class ShortWrite(PointFault, frozen=True, tag="short-write"):
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[ShortWrite] | None:
-        if not context.can_strike(torn_writes):
+        if not context.can_inject(torn_writes):
             return None
         return context.points(torn_writes).flatmap(lambda i: _shortened(context, i))
 

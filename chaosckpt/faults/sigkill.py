@@ -29,7 +29,7 @@ class Sigkill(PointFault, frozen=True, tag="sigkill"):
     def holds(self) -> tuple[Trigger, ...]:
         return (self.at,)
 
-    def land(self, job: JobControl) -> None:
+    def inject(self, job: JobControl) -> None:
         job.await_rest()
         job.kill_rank(self.at.address.rank)
 
@@ -38,6 +38,6 @@ class Sigkill(PointFault, frozen=True, tag="sigkill"):
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[Sigkill] | None:
-        if not context.can_strike():
+        if not context.can_inject():
             return None
         return context.triggers().map(cls)

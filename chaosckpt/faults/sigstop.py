@@ -36,7 +36,7 @@ class Sigstop(PointFault, frozen=True, tag="sigstop"):
     def holds(self) -> tuple[Trigger, ...]:
         return (self.at,)
 
-    def land(self, job: JobControl) -> None:
+    def inject(self, job: JobControl) -> None:
         job.await_rest()
         job.stop_rank(self.at.address.rank)
         if self.continues:
@@ -54,6 +54,6 @@ class Sigstop(PointFault, frozen=True, tag="sigstop"):
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[Sigstop] | None:
         """A rank without peers that goes on was only slow: it isn't drawn so."""
-        if not context.can_strike():
+        if not context.can_inject():
             return None
         return st.builds(cls, context.triggers(), st.booleans() if context.topology.world_size > 1 else st.just(False))

@@ -40,7 +40,7 @@ class Sigterm(PointFault, frozen=True, tag="sigterm"):
     def holds(self) -> tuple[Trigger, ...]:
         return (self.at,)
 
-    def land(self, job: JobControl) -> None:
+    def inject(self, job: JobControl) -> None:
         job.await_rest()
         job.terminate(range(job.topology.world_size) if self.everyone else (self.at.address.rank,))
         job.resume()
@@ -57,6 +57,6 @@ class Sigterm(PointFault, frozen=True, tag="sigterm"):
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[Sigterm] | None:
-        if not context.can_strike():
+        if not context.can_inject():
             return None
         return st.builds(cls, context.triggers(torn=False), st.booleans(), st.sampled_from((500, 2000)))

@@ -69,7 +69,7 @@ class Space(Fault, frozen=True, tag="space"):
         counters[USED] = counters.get(USED, 0) + taken
         if taken == more:
             return None
-        memory.struck = True
+        memory.took_effect = True
         performed = length - (more - taken)
         return Short(performed) if performed > 0 else Errno(int(getattr(errno, self.error)))
 
@@ -86,7 +86,7 @@ class Space(Fault, frozen=True, tag="space"):
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[Space] | None:
         """Budgets that run out at, or in the midst of, a write of the golden run, where the whole of it is known."""
-        if not context.exact or context.until or not context.can_strike(_grows):
+        if not context.exact or context.until or not context.can_inject(_grows):
             return None
         return context.points(_grows).flatmap(lambda i: _running_out(context, i))
 
@@ -106,7 +106,7 @@ def used_before(context: FaultContext, i: int) -> int:
     """Bytes that the node of operation `i` has in use on its tier just before it, at least; a renamed file counts as
     gone.
 
-    The golden run doesn't say what a rename replaced, and a budget that is too small strikes early, where one that is
+    The golden run doesn't say what a rename replaced, and a budget that is too small runs out early, where one that is
     too large would never.
     """
     node = context.topology.node_of(context.golden.points[i].address.rank)

@@ -23,9 +23,9 @@ class Unavailable(TierFault, frozen=True, tag="unavailable"):
     """From the trigger on, every operation on its tier waits until nobody can go on without it; then all go on."""
 
     weight: ClassVar[float] = 0.7
-    strikes_at: ClassVar[frozenset[str]] = NAMES - {MARK, STEP}
+    triggered_by: ClassVar[frozenset[str]] = NAMES - {MARK, STEP}
 
-    def land(self, job: JobControl) -> None:
+    def inject(self, job: JobControl) -> None:
         job.await_rest()
         job.activate()
         job.await_rest()
@@ -33,7 +33,7 @@ class Unavailable(TierFault, frozen=True, tag="unavailable"):
         job.resume()
 
     def decide(self, operation: Operation, memory: Memory) -> Decision:
-        return Hold() if memory.struck and self.concerns(operation) else None
+        return Hold() if memory.took_effect and self.concerns(operation) else None
 
     def describe(self) -> str:
         return f"{self.tier} storage does not answer for a while from {self.at.address} on"

@@ -253,7 +253,7 @@ class RankExited(Event, frozen=True, kw_only=True):
 
 
 class FaultInjected(Event, frozen=True, kw_only=True):
-    """Evidence that the fault with this index in the attempt's plan struck. `operation` where it struck one."""
+    """Evidence that the fault with this index in the attempt's plan took effect. `operation` where it was injected into one."""
 
     fault: int
     kind: str
@@ -266,7 +266,7 @@ class FaultInjected(Event, frozen=True, kw_only=True):
 
 
 class FaultNotInjected(Event, frozen=True, kw_only=True):
-    """The attempt ended and this fault had not struck, for this reason."""
+    """The attempt ended and this fault had not been injected, for this reason."""
 
     fault: int
     kind: str
@@ -335,9 +335,10 @@ class TrialEnded(Event, frozen=True, kw_only=True):
 
 
 AnyEvent = (
-    TrialStarted | AttemptStarted | SaveStarted | Outstanding | SaveFailed | Acknowledged | RecoveryStarted | Recovered | Finished
-    | Raised | RankExited | FaultInjected | FaultNotInjected | StorageDestroyed | StorageMutated | ErrorInjected | Untraced | AttemptEnded
-    | Reference | Audited | AuditEnded | StorageLeft | CheckpointsSeen | Said | Probed | ResultCompared | HarnessTrouble | TrialEnded
+    TrialStarted | AttemptStarted | SaveStarted | Outstanding | SaveFailed | Acknowledged | RecoveryStarted | Recovered
+    | Finished | Raised | RankExited | FaultInjected | FaultNotInjected | StorageDestroyed | StorageMutated | ErrorInjected
+    | Untraced | AttemptEnded | Reference | Audited | AuditEnded | StorageLeft | CheckpointsSeen | Said | Probed
+    | ResultCompared | HarnessTrouble | TrialEnded
 )  # fmt: skip
 
 

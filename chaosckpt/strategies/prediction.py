@@ -71,13 +71,13 @@ class CensusIndex:
 
     def _stopped(self, now: PredictedRun, ending: Fault) -> PredictedRun:
         """What follows when `ending` stops the attempt `now`, as far as processes go."""
-        counts = now.golden.at_rest(ending.strikes())
+        counts = now.golden.at_rest(ending.triggers())
         if counts is None:
             return self.lookup(now.golden.topology, now.golden.run.resumed_from)
         step = now.golden.resumes_from(counts)
-        i = now.golden.index(ending.strikes()[0].address)
-        struck = None if i is None else now.golden.points[i].label.step
-        interrupted = struck if struck is not None and struck != step else None
+        i = now.golden.index(ending.triggers()[0].address)
+        cut_short = None if i is None else now.golden.points[i].label.step
+        interrupted = cut_short if cut_short is not None and cut_short != step else None
         return self.lookup(now.golden.topology, step, interrupted)
 
     def turned(self, now: PredictedRun, faults: Sequence[Fault]) -> PredictedRun:
@@ -116,7 +116,7 @@ class CensusIndex:
 
 def ending_fault(faults: Sequence[Fault]) -> Fault | None:
     """The fault by which an attempt is expected to end, if any: the last one that ends anything at an operation."""
-    return next((fault for fault in reversed(faults) if fault.ends != "nothing" and fault.strikes()), None)
+    return next((fault for fault in reversed(faults) if fault.ends != "nothing" and fault.triggers()), None)
 
 
 def _distance(run: GoldenRun, wanted: int) -> tuple[int, int]:

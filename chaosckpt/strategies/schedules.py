@@ -1,7 +1,7 @@
 """Whole schedules as a Hypothesis strategy: swarm style over fault kinds, biased to where faults have most to find.
 
-The rules that keep a drawn fault from missing: at most one fault in an attempt ends anything, and nothing strikes
-after it; what strikes before it does so surely, by the reach of the golden run; topology and storage change between
+The rules that keep a drawn fault from missing: at most one fault in an attempt ends anything, and nothing comes
+after it; what comes before it does so surely, by the reach of the golden run; topology and storage change between
 two attempts only; what follows an error that the target may survive is left to chance rarely.
 """
 
@@ -101,8 +101,8 @@ def _swarm(draw: Draw, space: DrawSpace) -> tuple[str, ...]:
     chosen = tuple(name for name in names if draw(st.integers(1, 2 * PARTS)) <= min(PARTS, space.parts(name)))
     if any(not space.kinds[name].between for name in chosen):
         return chosen
-    striking = [name for name in names if not space.kinds[name].between]
-    return (*chosen, _weighted(draw, space, striking)) if striking else chosen
+    injecting = [name for name in names if not space.kinds[name].between]
+    return (*chosen, _weighted(draw, space, injecting)) if injecting else chosen
 
 
 def _weighted(draw: Draw, space: DrawSpace, names: Sequence[str]) -> str:
@@ -125,7 +125,7 @@ def _attempt(
     last: bool,
     dense: bool,
 ) -> tuple[AttemptPlan, PredictedRun]:
-    """The faults of one attempt, in the order in which they strike, and what it is then expected to do."""
+    """The faults of one attempt, in the order in which they are injected, and what it is then expected to do."""
     room = space.scenario.faults.max_per_attempt
     opening = _between(draw, space, subset, _context(space, predicted, history), room)
     predicted = space.census_index.turned(predicted, opening)
@@ -136,8 +136,8 @@ def _attempt(
     passing: tuple[Fault, ...] = ()
     free = room - len(opening) - (ending is not None)
     if free > 0 and (ending is None or dense or draw(st.integers(0, 3)) == 0):
-        before = context if ending is None else context.narrowed(ending.strikes())
-        if ending is None or ending.strikes():
+        before = context if ending is None else context.narrowed(ending.triggers())
+        if ending is None or ending.triggers():
             passing = _passing(draw, space, subset, before, free if dense else 1)
     faults = (*opening, *passing, *(() if ending is None else (ending,)))
     return AttemptPlan(faults), predicted
@@ -156,7 +156,7 @@ def _context(space: DrawSpace, predicted: PredictedRun, history: tuple[AttemptPl
 
 
 def _one_of(draw: Draw, space: DrawSpace, names: Sequence[str], context: FaultContext) -> Fault | None:
-    """A fault of one of these kinds, by weight, among those that can strike in this context."""
+    """A fault of one of these kinds, by weight, among those that can be injected in this context."""
     offered = {name: strategy for name in names if (strategy := space.kinds[name].strategy(context)) is not None}
     if not offered:
         return None
@@ -167,7 +167,7 @@ def _one_of(draw: Draw, space: DrawSpace, names: Sequence[str], context: FaultCo
 def _between(
     draw: Draw, space: DrawSpace, subset: Sequence[str], context: FaultContext, room: int
 ) -> tuple[Fault, ...]:
-    """At most one fault that strikes before the ranks start, in two of three attempts that can have one, and in one of
+    """At most one fault that is injected before the ranks start, in two of three attempts that can have one, and in one of
     three first ones."""
     names = [name for name in subset if space.kinds[name].between and space.kinds[name].strategy(context) is not None]
     if not names or room < 1 or draw(st.integers(0, 2)) >= (2 if context.attempt else 1):
@@ -197,22 +197,22 @@ def _repeated(draw: Draw, context: FaultContext, names: Sequence[str]) -> Fault 
 
 
 def _fits(context: FaultContext, fault: Fault) -> bool:
-    indices = [context.golden.index(trigger.address) for trigger in fault.strikes()]
+    indices = [context.golden.index(trigger.address) for trigger in fault.triggers()]
     allowed = set(context.candidates)
-    return all(i in allowed for i in indices) and context.golden.at_rest(fault.strikes()) is not None
+    return all(i in allowed for i in indices) and context.golden.at_rest(fault.triggers()) is not None
 
 
 def _passing(
     draw: Draw, space: DrawSpace, subset: Sequence[str], context: FaultContext, most: int
 ) -> tuple[Fault, ...]:
-    """Faults that end nothing, in the order in which they surely strike, each before the one that ends the attempt."""
+    """Faults that end nothing, in the order in which they surely come, each before the one that ends the attempt."""
     names = [name for name in subset if space.kinds[name].ends == "nothing" and not space.kinds[name].between]
     found: list[tuple[list[int], Fault]] = []
     for _ in range(most):
         fault = _one_of(draw, space, names, context)
         if fault is None:
             break
-        places = [i for trigger in fault.strikes() if (i := context.golden.index(trigger.address)) is not None]
+        places = [i for trigger in fault.triggers() if (i := context.golden.index(trigger.address)) is not None]
         if places and all(
             _ordered(context, places, others) or _ordered(context, others, places) for others, _ in found
         ):
@@ -232,21 +232,21 @@ def _ordered(context: FaultContext, places: Sequence[int], others: Sequence[int]
 def _can_go_on(draw: Draw, space: DrawSpace, plan: AttemptPlan, predicted: PredictedRun) -> bool:
     """Whether a further attempt can be foreseen well enough to aim at its operations.
 
-    Where saves overlap, those beside the one that is struck may end or not, and only a struck recovery is foreseen.
+    Where saves overlap, those beside the one that is hit may end or not, and only what a fault in a recovery leaves is foreseen.
     """
     ending = next((fault for fault in plan.faults if fault.ends != "nothing"), None)
     if ending is None or ending.blurs:
         return False
-    if space.scenario.workload.outstanding > 1 and not all(_recovers(predicted, at) for at in ending.strikes()):
+    if space.scenario.workload.outstanding > 1 and not all(_recovers(predicted, at) for at in ending.triggers()):
         return False
     if ending.ends == "perhaps":
-        return bool(ending.strikes()) and draw(st.integers(0, 3)) == 0
-    counts = predicted.golden.at_rest(ending.strikes())
+        return bool(ending.triggers()) and draw(st.integers(0, 3)) == 0
+    counts = predicted.golden.at_rest(ending.triggers())
     if counts is None or not ending.lingers:
         return counts is not None
-    rank = ending.strikes()[0].address.rank
+    rank = ending.triggers()[0].address.rank
     done = list(counts)
-    done[rank] = max(done[rank], _end_of_save(predicted, ending.strikes()[0].address))
+    done[rank] = max(done[rank], _end_of_save(predicted, ending.triggers()[0].address))
     return predicted.golden.resumes_from(done) == predicted.golden.resumes_from(counts)
 
 

@@ -20,7 +20,7 @@ def single_schedules(
     """One schedule a point, in a fixed order.
 
     A point of a recovery needs something to recover: its schedule kills the job right after the commit of the step
-    that this recovery resumes from (where whole-job kills are drawn at all), and strikes in the second attempt.
+    that this recovery resumes from (where whole-job kills are drawn at all), and injects in the second attempt.
     """
     first = FaultContext(scenario=scenario, census=census_index.census, golden=census_index.main)
     found = [Schedule((AttemptPlan((fault,)),)) for fault in _all_singles(first, kinds)]

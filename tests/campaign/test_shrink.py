@@ -30,7 +30,7 @@ def half_overwritten(schedule: Schedule) -> bool:
     """Planted: a kill leaves some rank's shard of a second or later save opened, and rank 0's metadata not renamed."""
     for plan, expected in zip(schedule.attempts, CENSUS_INDEX.attempts(schedule), strict=False):
         for fault in plan.faults:
-            counts = expected.golden.at_rest(fault.strikes()) if fault.ends in ("job", "rank") else None
+            counts = expected.golden.at_rest(fault.triggers()) if fault.ends in ("job", "rank") else None
             for rank, count in enumerate(counts or ()):
                 for i in expected.golden.of_rank(rank)[:count]:
                     point = expected.golden.points[i]
@@ -45,7 +45,7 @@ def half_overwritten(schedule: Schedule) -> bool:
 def killed_while_loading(schedule: Schedule) -> bool:
     """Planted: something that can end an attempt strikes while a restarted job loads."""
     for number, (plan, expected) in enumerate(zip(schedule.attempts, CENSUS_INDEX.attempts(schedule), strict=False)):
-        for trigger in (trigger for fault in plan.faults if fault.ends != "nothing" for trigger in fault.strikes()):
+        for trigger in (trigger for fault in plan.faults if fault.ends != "nothing" for trigger in fault.triggers()):
             i = expected.golden.index(trigger.address)
             if number and i is not None and expected.golden.points[i].label.stage == "load":
                 return True
@@ -54,14 +54,14 @@ def killed_while_loading(schedule: Schedule) -> bool:
 
 def torn_metadata(schedule: Schedule) -> bool:
     """Planted: only a torn write of the metadata does it; before and after are fine."""
-    triggers = [trigger for fault in schedule.faults for trigger in fault.strikes()]
+    triggers = [trigger for fault in schedule.faults for trigger in fault.triggers()]
     return any(t.when == "torn" and t.address.path.endswith(".metadata.tmp") for t in triggers)
 
 
 def failed_write(schedule: Schedule) -> bool:
     """Planted: an error of a write or an fsync, wherever."""
     return any(
-        fault.kind == "errno" and fault.strikes()[0].address.op in ("write", "fsync") for fault in schedule.faults
+        fault.kind == "errno" and fault.triggers()[0].address.op in ("write", "fsync") for fault in schedule.faults
     )
 
 
@@ -100,7 +100,7 @@ def out_of_place(schedule: Schedule) -> bool:
         course.golden.index(trigger.address) is None
         for plan, course in zip(schedule.attempts, CENSUS_INDEX.attempts(schedule), strict=False)
         for fault in plan.faults
-        for trigger in fault.strikes()
+        for trigger in fault.triggers()
     )
 
 
@@ -204,7 +204,7 @@ def test_later_triggers_follow_an_earlier_attempt():
     )
     start = Schedule((AttemptPlan((Cut((Trigger(rename, "after"),)),)), AttemptPlan((Cut((Trigger(read),)),))))
     result = shrink(start, killed_while_loading, CENSUS)
-    assert result.schedule.attempts[1].faults[0].strikes()[0].address.path == "shared:step_2/.metadata"
+    assert result.schedule.attempts[1].faults[0].triggers()[0].address.path == "shared:step_2/.metadata"
 
 
 def test_the_control_without_faults_is_never_tried():

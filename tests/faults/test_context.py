@@ -78,7 +78,7 @@ def test_every_kind_strikes_within_the_scene(name, data):
     if strategy is None:
         return
     fault = data.draw(strategy)
-    for trigger in fault.strikes():
+    for trigger in fault.triggers():
         i = where.golden.index(trigger.address)
         assert i in where.candidates
         point = where.golden.points[i]
@@ -86,7 +86,7 @@ def test_every_kind_strikes_within_the_scene(name, data):
         if trigger.when == "torn":
             assert torn_writes(point)
             assert 0 < trigger.torn_bytes < point.length
-    assert not fault.strikes() or where.golden.at_rest(fault.strikes()) is not None
+    assert not fault.triggers() or where.golden.at_rest(fault.triggers()) is not None
 
 
 def test_kinds_that_strike_operations_offer_recovery_too():

@@ -18,7 +18,7 @@ from tests.strategies import dcp_model
 def test_a_cut_waits_for_rest_and_kills_everyone(job):
     """A cut holds all its triggers, and strikes only when every rank is at rest."""
     cut = Cut((trigger(rank=0), trigger(rank=1)))
-    cut.land(job)
+    cut.inject(job)
     assert cut.holds() == (trigger(rank=0), trigger(rank=1))
     assert job.acts == ["await rest", "kill job"]
 
@@ -34,7 +34,7 @@ def test_steps_are_held_but_not_struck():
     """A cut through training threads holds their steps too; what it strikes are operations, which shrinking moves."""
     cut = Cut((trigger(rank=1),), ((0, 3), (1, 3)))
     assert [str(held.address.path) for held in cut.holds()[1:]] == ["step:3", "step:3"]
-    assert cut.strikes() == (trigger(rank=1),)
+    assert cut.triggers() == (trigger(rank=1),)
     assert "rank 0 about to train step 3" in cut.describe()
     with pytest.raises(ValueError, match="one training step a rank"):
         Cut((trigger(),), ((0, 3), (0, 4)))

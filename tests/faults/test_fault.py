@@ -18,8 +18,8 @@ def test_moved_keeps_all_but_the_place(fault):
     """Shrinking moves a fault to another operation and changes nothing else."""
     elsewhere = trigger(op="rename", rank=0)
     moved = fault.moved([elsewhere])
-    assert moved.strikes() == (elsewhere,)
-    assert moved.moved(fault.strikes()) == fault
+    assert moved.triggers() == (elsewhere,)
+    assert moved.moved(fault.triggers()) == fault
     assert str(elsewhere) in moved.describe()
 
 

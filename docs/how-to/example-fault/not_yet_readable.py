@@ -29,13 +29,13 @@ class NotYetReadable(PointFault, frozen=True, tag="not-yet-readable"):
         address, at = operation.address, self.at.address
         if address.op != "open_read" or address.rank != at.rank:
             return None
-        if not memory.struck and address != at:
+        if not memory.took_effect and address != at:
             return None
         refused = memory.counters.get("refused", 0)
         if refused == self.times:
             return None
         memory.counters["refused"] = refused + 1
-        memory.struck = True
+        memory.took_effect = True
         return Errno(errno.EACCES)
 
     def accepts(self, op):
@@ -49,7 +49,7 @@ class NotYetReadable(PointFault, frozen=True, tag="not-yet-readable"):
 
     @classmethod
     def strategy(cls, context):
-        if not context.can_strike(_opens):
+        if not context.can_inject(_opens):
             return None
         at = context.points(_opens).map(lambda i: Trigger(context.golden.points[i].address))
         return st.builds(cls, at, st.sampled_from([1, 2, 5]))
