@@ -14,8 +14,7 @@ from torch.futures import Future
 
 from chaosckpt.model.digest import StateDigest
 from chaosckpt.targets import Chosen
-from chaosckpt.targets.dcp_async import AsyncSave, DcpAsync
-from chaosckpt.targets.dcp_async_overlapping import DcpAsyncOverlapping
+from chaosckpt.targets.dcp_async import AsyncSave, DcpAsync, DcpAsyncOverlapping
 from chaosckpt.workload.digest import digest
 from chaosckpt.workload.loop import train_step
 from tests.targets.lives import Scene
