@@ -1,4 +1,4 @@
-"""The manners of a training script: saves awaited or not, tried again, and what is audited when the script has left."""
+"""The save discipline of a training script: saves awaited or not, tried again, and what is audited when the script has left."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def warm() -> Iterator[Case]:
 
 
 def script(warm: Case, use: str, **workload: object) -> Case:
-    """The same arena with another target and other manners."""
+    """The same arena with another target and another save discipline."""
     case = Case(scenario_of(use, ((1, 1),), workload=workload), warm.arena)
     warm.arena.nodes[0].call("use", node_settings(case.scenario, warm.arena.directory, gate=True))
     return case

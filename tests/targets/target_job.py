@@ -1,4 +1,4 @@
-"""Lives of a job under a target: train and save, or recover and train on, with real ranks and real files."""
+"""A job under a target: train and save, or recover and train on, with real ranks and real files."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class Recovered(NamedTuple):
     losses: list[float]
 
 
-class Scene:
-    """Storage for one job: a shared directory, and one for each node; a node has one rank unless set otherwise."""
+class TargetJob:
+    """One job and its storage: a shared directory, and one for each node; a node has one rank unless set otherwise."""
 
     def __init__(self, root: Path, cls: type[Target], strategy: str = "ddp", **options: Any) -> None:
         self.shared = root / "shared"
