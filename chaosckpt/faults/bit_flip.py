@@ -21,6 +21,7 @@ from chaosckpt.model.fault import Fault, JobControl
 from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.mutation import FlipBit
 from chaosckpt.model.operation import tier_of
+from chaosckpt.model.phrasing import describe_path
 
 
 class BitFlip(Fault, frozen=True, tag="bit-flip"):
@@ -48,8 +49,8 @@ class BitFlip(Fault, frozen=True, tag="bit-flip"):
             yield msgspec.structs.replace(self, bit=0)
 
     def describe(self) -> str:
-        where = "" if self.node is None else f" on node {self.node}"
-        return f"bit {self.bit} of byte {self.offset} of {self.path}{where} turned over at rest"
+        where = "" if self.node is None else f" of node {self.node}"
+        return f"bit {self.bit} of byte {self.offset} of {describe_path(self.path)}{where} flipped at rest"
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[BitFlip] | None:

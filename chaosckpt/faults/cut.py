@@ -20,6 +20,7 @@ from chaosckpt.faults.context import FaultContext, torn_writes
 from chaosckpt.model.fault import Ends, Fault, JobControl, Trigger
 from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.operation import step_address
+from chaosckpt.model.phrasing import describe_trigger
 
 
 class Cut(Fault, frozen=True, tag="cut"):
@@ -58,7 +59,7 @@ class Cut(Fault, frozen=True, tag="cut"):
 
     def describe(self) -> str:
         training = "".join(f", rank {rank} about to train step {step}" for rank, step in self.steps)
-        return "kill of the whole job " + " and ".join(map(str, self.at)) + training
+        return "whole job killed " + " and ".join(map(describe_trigger, self.at)) + training
 
     def simpler(self) -> Iterable[Cut]:
         """Without steps, with fewer of them, then with earlier ones: ranks train together, so all move together."""

@@ -22,6 +22,7 @@ from chaosckpt.model.census import Point
 from chaosckpt.model.decision import Decision, Errno
 from chaosckpt.model.fault import Ends, Memory, PointFault, Trigger
 from chaosckpt.model.operation import Operation
+from chaosckpt.model.phrasing import describe_operation
 
 _OPENS = frozenset({"open_write", "open_read"})
 _BY_HANDLE = _OPENS | {"write", "fsync", "rename", "unlink", "read", "list", "stat"}
@@ -78,7 +79,7 @@ class StorageError(PointFault, frozen=True, tag="errno"):
             yield msgspec.structs.replace(self, error="EIO")
 
     def describe(self) -> str:
-        return f"{self.error} from {self.at.address}"
+        return f"{describe_operation(self.at.address)} failed with {self.error}"
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[StorageError] | None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.census import Point
 from chaosckpt.model.fault import Fault, JobControl, Trigger
+from chaosckpt.model.phrasing import describe_operation, describe_trigger
 
 
 class HoldUntil(Fault, frozen=True, tag="hold-until"):
@@ -45,7 +46,7 @@ class HoldUntil(Fault, frozen=True, tag="hold-until"):
         return HoldUntil(Trigger(at[0].address), Trigger(at[1].address, "after"))
 
     def describe(self) -> str:
-        return f"{self.at.address} held until after {self.until.address}"
+        return f"{describe_operation(self.at.address)} held until {describe_trigger(self.until)}"
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[HoldUntil] | None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import JobControl, PointFault, Trigger
+from chaosckpt.model.phrasing import describe_trigger
 
 
 class Latency(PointFault, frozen=True, tag="latency"):
@@ -41,7 +42,7 @@ class Latency(PointFault, frozen=True, tag="latency"):
         return (msgspec.structs.replace(self, latency_ms=value) for value in shorter)
 
     def describe(self) -> str:
-        return f"latency of {self.latency_ms} ms {self.at}"
+        return f"delay of {self.latency_ms} ms {describe_trigger(self.at)}"
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[Latency] | None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import Fault, JobControl
 from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.phrasing import plural
 
 
 class LocalStorageLoss(Fault, frozen=True, tag="local-storage-loss"):
@@ -33,13 +34,13 @@ class LocalStorageLoss(Fault, frozen=True, tag="local-storage-loss"):
 
     def prepare(self, job: JobControl) -> str | None:
         files = job.drop_storage("local", self.node)
-        return f"{files} files deleted from the node-local storage of node {self.node}" if files else None
+        return f"{plural(files, 'file')} deleted from the node-local storage of node {self.node}" if files else None
 
     def simpler(self) -> list[LocalStorageLoss]:
         return [msgspec.structs.replace(self, node=0)] if self.node else []
 
     def describe(self) -> str:
-        return f"node-local storage of node {self.node} empty at the restart"
+        return f"node-local storage of node {self.node} emptied before the restart"
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[LocalStorageLoss] | None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import Fault, JobControl
 from chaosckpt.model.mutation import ReverseTimes
+from chaosckpt.model.phrasing import describe_tier
 
 
 class Mtimes(Fault, frozen=True, tag="mtimes"):
@@ -31,8 +32,8 @@ class Mtimes(Fault, frozen=True, tag="mtimes"):
         return job.mutate(self.tier, self.node, ReverseTimes())
 
     def describe(self) -> str:
-        where = "" if self.node is None else f" on node {self.node}"
-        return f"modification times on {self.tier} storage{where} reversed at the restart"
+        where = "" if self.node is None else f" of node {self.node}"
+        return f"modification times on {describe_tier(self.tier)}{where} put in reverse order before the restart"
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[Mtimes] | None:

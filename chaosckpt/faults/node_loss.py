@@ -19,6 +19,7 @@ from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.census import Point
 from chaosckpt.model.fault import Ends, JobControl, PointFault, Trigger
 from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.phrasing import describe_trigger
 
 
 class NodeLoss(PointFault, frozen=True, tag="node-loss"):
@@ -47,7 +48,7 @@ class NodeLoss(PointFault, frozen=True, tag="node-loss"):
             job.resume()
 
     def describe(self) -> str:
-        return f"loss of failure group {self.group} with its node-local storage {self.at}"
+        return f"failure group {self.group} lost with its node-local storage {describe_trigger(self.at)}"
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[NodeLoss] | None:

@@ -22,6 +22,7 @@ from chaosckpt.faults.golden_index import CHANGING
 from chaosckpt.model.decision import Decision, Errno, Hide
 from chaosckpt.model.fault import Ends, Memory, PointFault, Trigger
 from chaosckpt.model.operation import Address, Operation
+from chaosckpt.model.phrasing import describe_operation, describe_path, plural
 
 LOOKUPS = frozenset({"open_read", "stat", "access", "readlink"})
 _COUNT = "lookups"
@@ -65,8 +66,9 @@ class NotVisible(PointFault, frozen=True, tag="not-visible"):
             yield msgspec.structs.replace(self, lookups=0)
 
     def describe(self) -> str:
-        how_long = f"for {self.lookups} lookups" if self.lookups else "to the attempt's end"
-        return f"{self.path} not visible to rank {self.at.address.rank} {how_long}, first to {self.at.address}"
+        until = f"for {plural(self.lookups, 'lookup')}" if self.lookups else "until the attempt ends"
+        first = describe_operation(self.at.address)
+        return f"{describe_path(self.path)} invisible to rank {self.at.address.rank} {until}, starting with {first}"
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[NotVisible] | None:

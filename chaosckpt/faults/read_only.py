@@ -16,6 +16,7 @@ from typing import ClassVar
 from chaosckpt.model.decision import Decision, Errno
 from chaosckpt.model.fault import Ends, JobControl, Memory, TierFault
 from chaosckpt.model.operation import WRITING, Operation
+from chaosckpt.model.phrasing import describe_operation, describe_tier
 
 REFUSED = WRITING - {"close", "sync"}
 """What a read-only file system refuses; descriptors that were open for writing write no more, either."""
@@ -38,4 +39,4 @@ class ReadOnly(TierFault, frozen=True, tag="read-only"):
         return Errno(errno.EROFS) if refused else None
 
     def describe(self) -> str:
-        return f"{self.tier} storage read-only from {self.at.address} on"
+        return f"{describe_tier(self.tier)} read-only until the attempt ends, starting with {describe_operation(self.at.address)}"

@@ -19,6 +19,7 @@ from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.census import Point
 from chaosckpt.model.fault import Ends, JobControl, PointFault, Trigger
 from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.phrasing import describe_trigger
 
 
 class SaverKill(PointFault, frozen=True, tag="saver-kill"):
@@ -43,7 +44,7 @@ class SaverKill(PointFault, frozen=True, tag="saver-kill"):
         return SaverKill(at[0]) if at[0].address.role == "child" else self
 
     def describe(self) -> str:
-        return f"SIGKILL of the saver process of rank {self.at.address.rank} {self.at}"
+        return f"saver process of rank {self.at.address.rank} killed by SIGKILL {describe_trigger(self.at)}"
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[SaverKill] | None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import Fault, JobControl
+from chaosckpt.model.phrasing import plural
 
 
 class SharedStorageLoss(Fault, frozen=True, tag="shared-storage-loss"):
@@ -26,10 +27,10 @@ class SharedStorageLoss(Fault, frozen=True, tag="shared-storage-loss"):
 
     def prepare(self, job: JobControl) -> str | None:
         files = job.drop_storage("shared")
-        return f"{files} files deleted from shared storage" if files else None
+        return f"{plural(files, 'file')} deleted from shared storage" if files else None
 
     def describe(self) -> str:
-        return "shared storage empty at the restart"
+        return "shared storage emptied before the restart"
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[SharedStorageLoss] | None:

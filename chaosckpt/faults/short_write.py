@@ -19,6 +19,7 @@ from chaosckpt.faults.context import FaultContext, torn_lengths, torn_writes
 from chaosckpt.model.decision import Decision, Short
 from chaosckpt.model.fault import Memory, PointFault, Trigger
 from chaosckpt.model.operation import Operation
+from chaosckpt.model.phrasing import describe_operation, plural
 
 
 class ShortWrite(PointFault, frozen=True, tag="short-write"):
@@ -48,7 +49,7 @@ class ShortWrite(PointFault, frozen=True, tag="short-write"):
             yield msgspec.structs.replace(self, length=1)
 
     def describe(self) -> str:
-        return f"short write of {self.length} bytes instead of {self.at.address}"
+        return f"short write: only {plural(self.length, 'byte')} of {describe_operation(self.at.address)} written"
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[ShortWrite] | None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import Ends, JobControl, PointFault, Trigger
 from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.phrasing import describe_trigger
 
 
 class Sigkill(PointFault, frozen=True, tag="sigkill"):
@@ -34,7 +35,7 @@ class Sigkill(PointFault, frozen=True, tag="sigkill"):
         job.kill_rank(self.at.address.rank)
 
     def describe(self) -> str:
-        return f"SIGKILL of rank {self.at.address.rank} {self.at}"
+        return f"rank {self.at.address.rank} killed by SIGKILL {describe_trigger(self.at)}"
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[Sigkill] | None:

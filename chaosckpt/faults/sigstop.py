@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import Ends, JobControl, PointFault, Trigger
 from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.phrasing import describe_trigger
 
 
 class Sigstop(PointFault, frozen=True, tag="sigstop"):
@@ -48,8 +49,8 @@ class Sigstop(PointFault, frozen=True, tag="sigstop"):
             yield msgspec.structs.replace(self, continues=False)
 
     def describe(self) -> str:
-        ending = ", which goes on when its peers have ended" if self.continues else ""
-        return f"SIGSTOP of rank {self.at.address.rank} {self.at}{ending}"
+        ending = ", and continued once its peers had ended" if self.continues else ""
+        return f"rank {self.at.address.rank} stopped by SIGSTOP {describe_trigger(self.at)}{ending}"
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[Sigstop] | None:

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import Ends, JobControl, PointFault, Trigger
 from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.phrasing import describe_trigger
 
 
 class Sigterm(PointFault, frozen=True, tag="sigterm"):
@@ -53,7 +54,7 @@ class Sigterm(PointFault, frozen=True, tag="sigterm"):
 
     def describe(self) -> str:
         who = "every rank" if self.everyone else f"rank {self.at.address.rank}"
-        return f"SIGTERM to {who} with {self.grace_ms} ms of grace {self.at}"
+        return f"SIGTERM to {who} {describe_trigger(self.at)}, and SIGKILL to all after {self.grace_ms} ms of grace"
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[Sigterm] | None:

@@ -26,6 +26,7 @@ from chaosckpt.model.census import Point
 from chaosckpt.model.decision import Decision, Errno, Short
 from chaosckpt.model.fault import Ends, Fault, Memory
 from chaosckpt.model.operation import Operation, tier_of
+from chaosckpt.model.phrasing import describe_tier, plural
 
 USED = ""
 """The counter of all bytes in use; every other counter bears a file's path."""
@@ -81,7 +82,8 @@ class Space(Fault, frozen=True, tag="space"):
             yield msgspec.structs.replace(self, error="ENOSPC")
 
     def describe(self) -> str:
-        return f"{self.error} on {self.tier} after {self.budget_bytes} bytes of a node"
+        budget = plural(self.budget_bytes, "byte")
+        return f"{describe_tier(self.tier)} full ({self.error}) once the ranks of a node have filled {budget}"
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[Space] | None:

@@ -23,6 +23,7 @@ from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.census import GoldenRun, Point
 from chaosckpt.model.fault import Fault, JobControl
 from chaosckpt.model.mutation import Plant
+from chaosckpt.model.phrasing import describe_path
 
 HIGHER = 1_000_000
 """Added to the step: more than any job of the harness trains."""
@@ -45,7 +46,8 @@ class StaleSave(Fault, frozen=True, tag="stale-save"):
             yield msgspec.structs.replace(self, files=())
 
     def describe(self) -> str:
-        return f"{', '.join((*self.directories, *self.files))} left by an interrupted save of a longer run"
+        planted = ", ".join(describe_path(path) for path in (*self.directories, *self.files))
+        return f"remains of an interrupted save of a longer run put on shared storage: {planted}"
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[StaleSave] | None:

@@ -21,6 +21,7 @@ from chaosckpt.model.fault import Fault, JobControl
 from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.mutation import CutOff
 from chaosckpt.model.operation import tier_of
+from chaosckpt.model.phrasing import describe_path
 
 EVERYTHING = 1 << 40
 
@@ -49,9 +50,12 @@ class Truncation(Fault, frozen=True, tag="truncation"):
             yield msgspec.structs.replace(self, missing_bytes=EVERYTHING)
 
     def describe(self) -> str:
-        where = "" if self.node is None else f" on node {self.node}"
-        gone = "everything" if self.missing_bytes >= EVERYTHING else f"the last {self.missing_bytes} bytes"
-        return f"{gone} of {self.path}{where} gone at rest"
+        where = "" if self.node is None else f" of node {self.node}"
+        file = f"{describe_path(self.path)}{where}"
+        if self.missing_bytes >= EVERYTHING:
+            return f"{file} emptied at rest"
+        missing = "byte" if self.missing_bytes == 1 else f"{self.missing_bytes} bytes"
+        return f"last {missing} of {file} cut off at rest"
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[Truncation] | None:

@@ -17,6 +17,7 @@ from typing import ClassVar
 from chaosckpt.model.decision import Decision, Hold
 from chaosckpt.model.fault import JobControl, Memory, TierFault
 from chaosckpt.model.operation import MARK, NAMES, STEP, Operation
+from chaosckpt.model.phrasing import describe_operation, describe_tier
 
 
 class Unavailable(TierFault, frozen=True, tag="unavailable"):
@@ -36,4 +37,6 @@ class Unavailable(TierFault, frozen=True, tag="unavailable"):
         return Hold() if memory.took_effect and self.concerns(operation) else None
 
     def describe(self) -> str:
-        return f"{self.tier} storage does not answer for a while from {self.at.address} on"
+        return (
+            f"{describe_tier(self.tier)} unavailable for a while, starting with {describe_operation(self.at.address)}"
+        )

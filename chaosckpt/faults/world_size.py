@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import Fault, JobControl
 from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.phrasing import plural
 from chaosckpt.model.topology import Topology
 
 
@@ -31,10 +32,10 @@ class WorldSize(Fault, frozen=True, tag="world-size"):
         return self.to
 
     def prepare(self, job: JobControl) -> str | None:
-        return f"the job starts as {self.to}, {self.to.world_size} ranks"
+        return f"the job starts as {self.to}, {plural(self.to.world_size, 'rank')}"
 
     def describe(self) -> str:
-        return f"restart as {self.to} ({self.to.world_size} ranks)"
+        return f"job restarted as {self.to} ({plural(self.to.world_size, 'rank')})"
 
     @classmethod
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[WorldSize] | None:

@@ -153,7 +153,7 @@ class Fault(msgspec.Struct, frozen=True, tag_field="kind", tag="none"):
         """Inject it now: every trigger of `holds` is held."""
 
     def describe(self) -> str:
-        """One phrase for people, as in "SIGKILL of rank 1 before write #3 on shared:step_4/__1_0.distcp"."""
+        """One phrase for people, as in "rank 1 killed by SIGKILL before rank 1's fourth write to step_4/__1_0.distcp"."""
         return type(self).__name__
 
     @property

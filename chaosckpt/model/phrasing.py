@@ -103,6 +103,11 @@ def describe_path(path: str) -> str:
     return f"{relative} on node-local storage" if tier == "local" else relative
 
 
+def describe_tier(tier: str) -> str:
+    """A storage tier as a person calls it."""
+    return "node-local storage" if tier == "local" else f"{tier} storage"
+
+
 def describe_label(label: str) -> str:
     """What a rank was doing, by the text of its census label: "while saving step 4"; empty where the label says nothing."""
     stage, _, rest = label.partition(" of ")

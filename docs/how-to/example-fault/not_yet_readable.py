@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from chaosckpt.model.decision import Errno
 from chaosckpt.model.fault import PointFault, Trigger
+from chaosckpt.model.phrasing import describe_operation, plural
 
 
 class NotYetReadable(PointFault, frozen=True, tag="not-yet-readable"):
@@ -45,7 +46,7 @@ class NotYetReadable(PointFault, frozen=True, tag="not-yet-readable"):
         return [msgspec.structs.replace(self, times=1)] if self.times > 1 else []
 
     def describe(self):
-        return f"EACCES from {self.times} opens, the first {self.at.address}"
+        return f"{plural(self.times, 'open')} refused with EACCES, starting with {describe_operation(self.at.address)}"
 
     @classmethod
     def strategy(cls, context):
