@@ -3,7 +3,7 @@
 What it destroys: the content of one file of a checkpoint.
 Survived by: `integrity`. A target that promises it notices: the damaged checkpoint is passed over or refused, never loaded.
 How it heals: never; the next saves are sound.
-Evidence: the byte that was changed, with its modification times as they were. Without that file, the fault missed.
+Evidence: the byte that was changed, with its modification times as they were. Without that file, the fault is not injected.
 
 Opt-in: drawn only where the scenario names it in [faults.kinds].
 """

@@ -3,7 +3,7 @@
 What it destroys: what the node-local tier of one node holds. No process: it is injected between two attempts.
 Survived by: `local-storage-loss`.
 How it heals: the next saves fill it again.
-Evidence: the number of files that were deleted; with none there, the fault missed.
+Evidence: the number of files that were deleted; with none there, the fault is not injected.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ What it destroys: every checkpoint on the tier `shared`. No process: it is injec
 Survived by: no guarantee; a job told to resume must say clearly that nothing is there, unless another tier still has
 it.
 How it heals: the next saves fill it again, where a fresh start is allowed.
-Evidence: the number of files that were deleted; with none there, the fault missed.
+Evidence: the number of files that were deleted; with none there, the fault is not injected.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ higher step number.
 What it destroys: nothing. What takes the highest number to be the newest checkpoint is misled.
 Survived by: everything must; no guarantee is needed: a save that was cut off before its commit is no checkpoint, whoever made it.
 How it heals: it lies there until the target removes it.
-Evidence: the names that were made. Where all of them were there already, the fault missed.
+Evidence: the names that were made. Where all of them were there already, the fault is not injected.
 
 It is a crash state that the target itself can leave: for each rank the directories of a save of the golden run and the
 first file in them, empty, from before the commit, with another step number in their names.
