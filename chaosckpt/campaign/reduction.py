@@ -14,25 +14,25 @@ from chaosckpt.campaign.retarget import replaced, retargeted, without_attempt
 from chaosckpt.faults.cut import Cut
 from chaosckpt.model.fault import Fault
 from chaosckpt.model.schedule import AttemptPlan, Schedule
-from chaosckpt.strategies.forecast import Atlas
+from chaosckpt.strategies.prediction import CensusIndex
 
 
-def attempts_dropped(atlas: Atlas, best: Schedule) -> Step:
+def attempts_dropped(census_index: CensusIndex, best: Schedule) -> Step:
     """One attempt alone, else the schedule without one of its attempts, again and again."""
     if len(best.attempts) > 2:
-        found = yield usable(atlas, best, (Schedule((plan,)) for plan in best.attempts))
+        found = yield usable(census_index, best, (Schedule((plan,)) for plan in best.attempts))
         best = found or best
     while len(best.attempts) > 1:
         numbers = reversed(range(len(best.attempts)))
-        without = itertools.chain.from_iterable(without_attempt(atlas, best, number) for number in numbers)
-        found = yield usable(atlas, best, without)
+        without = itertools.chain.from_iterable(without_attempt(census_index, best, number) for number in numbers)
+        found = yield usable(census_index, best, without)
         if found is None:
             return best
         best = found
     return best
 
 
-def faults_dropped(atlas: Atlas, best: Schedule) -> Step:
+def faults_dropped(census_index: CensusIndex, best: Schedule) -> Step:
     """Delta debugging over the faults: afterwards none can be left out by itself."""
     parts = 2
     while (count := len(best.faults)) > 1:
@@ -40,7 +40,7 @@ def faults_dropped(atlas: Atlas, best: Schedule) -> Step:
         chunks = [range(count * i // parts, count * (i + 1) // parts) for i in range(parts)]
         kept = [set(chunk) for chunk in chunks] if parts < count else []
         kept += [set(range(count)) - set(chunk) for chunk in reversed(chunks)]
-        found = yield usable(atlas, best, (_only(best, numbers) for numbers in kept))
+        found = yield usable(census_index, best, (_only(best, numbers) for numbers in kept))
         if found is not None:
             best, parts = found, 2
         elif parts == count:
@@ -50,23 +50,23 @@ def faults_dropped(atlas: Atlas, best: Schedule) -> Step:
     return best
 
 
-def faults_simplified(atlas: Atlas, best: Schedule) -> Step:
+def faults_simplified(census_index: CensusIndex, best: Schedule) -> Step:
     """Every fault by itself, in order: a plainer kind, fewer triggers, smaller fields, an earlier operation."""
     for attempt in range(len(best.attempts)):
         for index in range(len(best.attempts[attempt].faults)):
-            found = yield usable(atlas, best, _plainer(best, attempt, index))
+            found = yield usable(census_index, best, _plainer(best, attempt, index))
             best = found or best
-            best = yield from _smaller(atlas, best, attempt, index)
-            best = yield from moved_earlier(atlas, best, attempt, index)
+            best = yield from _smaller(census_index, best, attempt, index)
+            best = yield from moved_earlier(census_index, best, attempt, index)
     return best
 
 
-def usable(atlas: Atlas, best: Schedule, candidates: Iterable[Schedule]) -> list[Schedule]:
+def usable(census_index: CensusIndex, best: Schedule, candidates: Iterable[Schedule]) -> list[Schedule]:
     """The candidates without empty attempts, their later triggers where they belong now; each once, and never
     `best`."""
     found: dict[str, Schedule] = {}
     for candidate in candidates:
-        aimed = retargeted(atlas, best, _tidy(candidate))
+        aimed = retargeted(census_index, best, _tidy(candidate))
         if aimed is not None and aimed.faults and aimed != best:
             found.setdefault(aimed.digest, aimed)
     return list(found.values())
@@ -90,20 +90,20 @@ def _plainer(best: Schedule, attempt: int, index: int) -> list[Schedule]:
     """A whole-job kill in place of anything else that ends an attempt: it replays exactly. And one trigger for
     several."""
     fault = best.attempts[attempt].faults[index]
-    strikes = fault.strikes()
+    triggers = fault.triggers()
     others: list[Fault] = []
-    if fault.ends != "nothing" and strikes and not isinstance(fault, Cut):
-        others.append(Cut(strikes[:1]))
-    if len(strikes) > 1:
-        others += [fault.moved([trigger]) for trigger in sorted(strikes, key=lambda t: t.address.rank)]
+    if fault.ends != "nothing" and triggers and not isinstance(fault, Cut):
+        others.append(Cut(triggers[:1]))
+    if len(triggers) > 1:
+        others += [fault.moved([trigger]) for trigger in sorted(triggers, key=lambda t: t.address.rank)]
     return [replaced(best, attempt, index, other) for other in others]
 
 
-def _smaller(atlas: Atlas, best: Schedule, attempt: int, index: int) -> Step:
+def _smaller(census_index: CensusIndex, best: Schedule, attempt: int, index: int) -> Step:
     """Smaller values of the fault's own fields, as long as there are any."""
     while True:
         fault = best.attempts[attempt].faults[index]
-        found = yield usable(atlas, best, (replaced(best, attempt, index, other) for other in fault.simpler()))
+        found = yield usable(census_index, best, (replaced(best, attempt, index, other) for other in fault.simpler()))
         if found is None:
             return best
         best = found

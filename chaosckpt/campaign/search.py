@@ -22,7 +22,7 @@ from chaosckpt.model.census import Census
 from chaosckpt.model.fault import Fault
 from chaosckpt.model.schedule import Schedule
 from chaosckpt.model.summary import Progress
-from chaosckpt.strategies.coverage import CensusPoint, struck
+from chaosckpt.strategies.coverage import CensusPoint, covered
 from chaosckpt.strategies.drawing import draw, is_single
 
 LOG = structlog.get_logger("chaosckpt.campaign")
@@ -144,7 +144,7 @@ class Search:
             faults=len(schedule.faults),
             topologies=len(set(schedule.topologies(self.options.scenario.topology.topologies[0]))),
             recovery_fault=any(
-                isinstance(event, j.FaultLanded) and event.label.endswith("of the recovery")
+                isinstance(event, j.FaultInjected) and event.label.endswith("of the recovery")
                 for event in executed.journal.events
             ),
             struck=hit,
@@ -185,7 +185,7 @@ def keep(arena: Arena, directory: Path) -> None:
 def struck_points(journal: j.Journal, known: frozenset[CensusPoint]) -> Iterator[CensusPoint]:
     """The census points at which faults of this trial landed, by the evidence in its journal."""
     for event in journal.events:
-        if isinstance(event, j.FaultLanded | j.ErrorInjected) and event.operation is not None:
-            found = struck(event.attempt, event.operation.address, known)
+        if isinstance(event, j.FaultInjected | j.ErrorInjected) and event.operation is not None:
+            found = covered(event.attempt, event.operation.address, known)
             if found is not None:
                 yield found

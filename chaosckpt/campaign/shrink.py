@@ -15,7 +15,7 @@ import msgspec
 from chaosckpt.campaign import reduction
 from chaosckpt.model.census import Census
 from chaosckpt.model.schedule import Schedule
-from chaosckpt.strategies.forecast import Atlas
+from chaosckpt.strategies.prediction import CensusIndex
 
 CAP = 60
 """Trials that one finding may cost, at most, before the best schedule so far is taken."""
@@ -58,7 +58,7 @@ class Shrinker:
         self._journal: list[tuple[str, Outcome]] = []
         self._counted: set[str] = set()
         self._start = schedule.digest
-        self._search = self._reduce(Atlas(census))
+        self._search = self._reduce(CensusIndex(census))
         self._question: Sequence[Schedule] = ()
         self._at = 0
         for digest, outcome in known:
@@ -126,13 +126,13 @@ class Shrinker:
         except StopIteration:
             self.done = self.complete = True
 
-    def _reduce(self, atlas: Atlas) -> Generator[Sequence[Schedule], Schedule | None, None]:
+    def _reduce(self, census_index: CensusIndex) -> Generator[Sequence[Schedule], Schedule | None, None]:
         """Ask for the first of some candidates that fails; `best` is that one by the time the answer comes."""
         start = None
         while start != self.best:
             start = self.best
             for steps in (reduction.attempts_dropped, reduction.faults_dropped, reduction.faults_simplified):
-                yield from steps(atlas, self.best)
+                yield from steps(census_index, self.best)
 
 
 def shrink(

@@ -11,7 +11,7 @@ import msgspec
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.messages import Held
 from chaosckpt.model import journal as j
-from chaosckpt.model.disturbance import Disturbance, Disturbed
+from chaosckpt.model.mutation import Mutated, Mutation
 from chaosckpt.model.topology import Topology
 
 if TYPE_CHECKING:
@@ -177,22 +177,22 @@ class Acts:
         self._record(j.StorageDestroyed(attempt=self._attempt, tier=tier, node=node, files=files, cause=cause))  # type: ignore[arg-type]
         return files
 
-    def disturb(self, tier: str, node: int | None, disturbance: Disturbance) -> tuple[str, ...]:
+    def mutate(self, tier: str, node: int | None, mutation: Mutation) -> str | None:
         """See JobControl."""
         carrier = self._arena.nodes[node or 0]
-        told = carrier.call("disturb", (tier, self._arena.tiers(node or 0)[tier], disturbance))
-        found = msgspec.convert(told, list[Disturbed])
+        told = carrier.call("mutate", (tier, self._arena.tiers(node or 0)[tier], mutation))
+        found = msgspec.convert(told, list[Mutated])
         if not found:
             self._nothing_there = f"there was nothing on {tier} storage that it could strike"
         for one in found:
             self._record(
-                j.StorageDisturbed(
+                j.StorageMutated(
                     attempt=self._attempt,
                     tier=tier,
                     node=node,
                     path=one.path,
                     what=one.what,
-                    damages=disturbance.damages,
+                    damages=mutation.damages,
                 )
             )
-        return tuple(f"{one.path}: {one.what}" for one in found)
+        return "; ".join(f"{one.path}: {one.what}" for one in found) or None

@@ -47,7 +47,7 @@ class ArmedFaults:
             again = trigger.when == "before" and fault in self._asked_again
             return Strike(Hold(trigger.when, trigger.torn_bytes, again), fault, number)
         for index, deciding, memory in self._deciding:
-            first = not memory.struck
+            first = not memory.took_effect
             decision = deciding.decide(operation, memory)
             if decision is not None:
                 return Strike(decision, index, first=first)
@@ -57,4 +57,4 @@ class ArmedFaults:
         """From now on the fault of this index is in force here, or no more."""
         for number, _, memory in self._deciding:
             if number == index:
-                memory.struck = on
+                memory.took_effect = on

@@ -88,7 +88,9 @@ class AttemptRun(Acts):
         for index, fault in enumerate(self._faults):
             if index not in self.landed:
                 self._record(
-                    j.FaultMissed(attempt=self._attempt, fault=index, kind=fault.kind, reason=self._why_missed(index))
+                    j.FaultNotInjected(
+                        attempt=self._attempt, fault=index, kind=fault.kind, reason=self._why_missed(index)
+                    )
                 )
         outcome = self._outcome()
         self._record(
@@ -203,7 +205,7 @@ class AttemptRun(Acts):
         self.landed.add(fault)
         struck = self._faults[fault]
         self._record(
-            j.FaultLanded(
+            j.FaultInjected(
                 attempt=self._attempt,
                 fault=fault,
                 kind=struck.kind,
@@ -283,7 +285,7 @@ class AttemptRun(Acts):
         first = held[min(held)]
         self._current = index
         try:
-            self._faults[index].land(self)
+            self._faults[index].inject(self)
         except NotArrived as error:
             self._reasons[index] = str(error)
             self.activate(False)

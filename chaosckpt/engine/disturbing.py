@@ -1,4 +1,4 @@
-"""Disturbing storage between two attempts: what a node does to the files of a tier while no rank runs."""
+"""Mutations at rest: what a node does to the files of a tier while no rank runs."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Callable
 from pathlib import Path
 
 from chaosckpt.engine import storage
-from chaosckpt.model.disturbance import CutOff, Disturbance, Disturbed, FlipBit, Plant, ReverseTimes
+from chaosckpt.model.mutation import CutOff, FlipBit, Mutated, Mutation, Plant, ReverseTimes
 
 SECOND_NS = 10**9
 
 
-def disturb(tier: str, root: Path, disturbance: Disturbance, decode: Callable[[str], str]) -> list[Disturbed]:
+def mutate(tier: str, root: Path, mutation: Mutation, decode: Callable[[str], str]) -> list[Mutated]:
     """Carry it out below `root`, the tier's directory; what was done, nothing where there was nothing to do it to.
 
     `decode` takes the nonces out of a path `tier:relative`. Raises HarnessError where the directory above isn't marked as ours.
     """
     storage.require_mark(root)
-    match disturbance:
+    match mutation:
         case FlipBit() | CutOff():
-            found = [path for path in _files(root) if decode(_name(tier, root, path)) == disturbance.path]
-            return [done for path in found if (done := _damage(tier, root, path, disturbance)) is not None]
+            found = [path for path in _files(root) if decode(_name(tier, root, path)) == mutation.path]
+            return [done for path in found if (done := _damage(tier, root, path, mutation)) is not None]
         case ReverseTimes():
             return _reverse_times(tier, root)
         case Plant():
-            return _plant(tier, root, disturbance)
+            return _plant(tier, root, mutation)
 
 
 def _name(tier: str, root: Path, path: Path) -> str:
@@ -37,7 +37,7 @@ def _files(root: Path) -> list[Path]:
     return sorted(path for path in root.rglob("*") if path.is_file() and not path.is_symlink())
 
 
-def _damage(tier: str, root: Path, path: Path, damage: FlipBit | CutOff) -> Disturbed | None:
+def _damage(tier: str, root: Path, path: Path, damage: FlipBit | CutOff) -> Mutated | None:
     size = path.stat().st_size
     if not size:
         return None
@@ -55,10 +55,10 @@ def _damage(tier: str, root: Path, path: Path, damage: FlipBit | CutOff) -> Dist
             stream.write(bytes([value ^ (1 << damage.bit)]))
         what = f"bit {damage.bit} of byte {offset} is turned over"
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # a medium that decays doesn't tell
-    return Disturbed(_name(tier, root, path), what)
+    return Mutated(_name(tier, root, path), what)
 
 
-def _reverse_times(tier: str, root: Path) -> list[Disturbed]:
+def _reverse_times(tier: str, root: Path) -> list[Mutated]:
     paths = [path for path in root.rglob("*") if not path.is_symlink()]
     ordered = sorted(paths, key=lambda path: (path.lstat().st_mtime_ns, str(path)))
     if len(ordered) < 2:
@@ -66,19 +66,19 @@ def _reverse_times(tier: str, root: Path) -> list[Disturbed]:
     newest = ordered[-1].lstat().st_mtime_ns
     for age, path in enumerate(ordered):
         os.utime(path, ns=(newest - age * SECOND_NS, newest - age * SECOND_NS))
-    return [Disturbed(f"{tier}:.", f"the modification times of {len(ordered)} files and directories are reversed")]
+    return [Mutated(f"{tier}:.", f"the modification times of {len(ordered)} files and directories are reversed")]
 
 
-def _plant(tier: str, root: Path, plant: Plant) -> list[Disturbed]:
+def _plant(tier: str, root: Path, plant: Plant) -> list[Mutated]:
     found = []
     for name in plant.directories:
         path = root / name.partition(":")[2]
         if not path.exists():
             path.mkdir(parents=True)
-            found.append(Disturbed(_name(tier, root, path), "a directory that an interrupted run left"))
+            found.append(Mutated(_name(tier, root, path), "a directory that an interrupted run left"))
     for name in plant.files:
         path = root / name.partition(":")[2]
         if path.parent.is_dir() and not path.exists():
             path.touch()
-            found.append(Disturbed(_name(tier, root, path), "an empty file that an interrupted run left"))
+            found.append(Mutated(_name(tier, root, path), "an empty file that an interrupted run left"))
     return found

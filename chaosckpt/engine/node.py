@@ -26,7 +26,7 @@ import msgspec
 from chaosckpt.engine import storage
 from chaosckpt.engine.armed import ArmedFaults
 from chaosckpt.engine.channel import Channel, pair
-from chaosckpt.engine.disturbing import disturb
+from chaosckpt.engine.disturbing import mutate
 from chaosckpt.engine.launcher import Launcher
 from chaosckpt.engine.lineage import adopt_orphans, adopted, die_with_parent, ended_children, kill_trees, orphans
 from chaosckpt.engine.messages import (
@@ -42,7 +42,7 @@ from chaosckpt.engine.messages import (
 from chaosckpt.engine.rank_process import Cause, RankProcess, decode_path
 from chaosckpt.engine.rest import Look, SocketCounters, look
 from chaosckpt.errors import ChaosckptError, HarnessError
-from chaosckpt.model.disturbance import Disturbance, Disturbed
+from chaosckpt.model.mutation import Mutated, Mutation
 from chaosckpt.model.operation import Address
 from chaosckpt.model.schedule import decode_faults
 from chaosckpt.plugins import fault_kinds
@@ -218,7 +218,7 @@ class Node:
                 os.kill(process.pid, signal.SIGTERM)
 
     def do_activate(self, arguments: Any) -> None:
-        """The fault of this index is in force from now on, or is over (its Memory.struck)."""
+        """The fault of this index is in force from now on, or is over (its Memory.took_effect)."""
         index, on = msgspec.convert(arguments, tuple[int, bool])
         self.armed.activate(index, on)
 
@@ -244,10 +244,10 @@ class Node:
             for shown, path in storage.files(tier, directory)
         ]
 
-    def do_disturb(self, arguments: Any) -> list[Disturbed]:
+    def do_mutate(self, arguments: Any) -> list[Mutated]:
         """Change what lies in a tier's marked directory as a fault; returns what was changed."""
-        tier, root, disturbance = msgspec.convert(arguments, tuple[str, str, Disturbance])
-        return disturb(tier, Path(root), disturbance, lambda path: decode_path(path, self.nonces))
+        tier, root, mutation = msgspec.convert(arguments, tuple[str, str, Mutation])
+        return mutate(tier, Path(root), mutation, lambda path: decode_path(path, self.nonces))
 
     def do_lose(self, arguments: Any) -> int:
         """Die as a machine dies: every process by SIGKILL, then this node's storage; the runner ends this process next."""

@@ -82,7 +82,7 @@ class Life:
         return build(self.order.settings.workload, self.rank, self.order.attempt.world_size, self.attempt)
 
     def leave(self, job: Job, target: Target) -> None:
-        """End in order, with the manners of the workload's training script."""
+        """End in order, with the save discipline of the workload's training script."""
         import torch.distributed as dist
 
         workload, state = self.order.settings.workload, job.state

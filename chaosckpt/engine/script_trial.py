@@ -149,7 +149,7 @@ class _ScriptTrial:
             labels.update({point.address: point.label for point in golden.points})
 
         def record(event: j.AnyEvent) -> None:
-            if isinstance(event, j.FaultLanded) and event.operation is not None:
+            if isinstance(event, j.FaultInjected) and event.operation is not None:
                 label = labels.get(event.operation.address)
                 event = event if label is None else msgspec.structs.replace(event, label=str(label))
             self.record(event)

@@ -162,5 +162,5 @@ def strike_between(run: AttemptRun, faults: tuple[Fault, ...], attempt: int, cur
         if evidence is not None:
             run.landed.add(index)
             needs = tuple(sorted(fault.needs))
-            landed = j.FaultLanded(attempt=attempt, fault=index, kind=fault.kind, evidence=evidence, needs=needs)
+            landed = j.FaultInjected(attempt=attempt, fault=index, kind=fault.kind, evidence=evidence, needs=needs)
             record(landed)

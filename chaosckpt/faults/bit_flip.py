@@ -3,7 +3,7 @@
 What it destroys: the content of one file of a checkpoint.
 Survived by: `integrity`. A target that promises it notices: the damaged checkpoint is passed over or refused, never loaded.
 How it heals: never; the next saves are sound.
-Evidence: the byte that was changed, with its modification times as they were. Without that file, the fault missed.
+Evidence: the byte that was changed, with its modification times as they were. Without that file, the fault is not injected.
 
 Opt-in: drawn only where the scenario names it in [faults.kinds].
 """
@@ -16,11 +16,12 @@ from typing import ClassVar
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.damage import evidence, on_node, read_files, tier_of
-from chaosckpt.faults.scene import Scene
-from chaosckpt.model.disturbance import FlipBit
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import Fault, JobControl
 from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.mutation import FlipBit
+from chaosckpt.model.operation import tier_of
+from chaosckpt.model.phrasing import describe_path
 
 
 class BitFlip(Fault, frozen=True, tag="bit-flip"):
@@ -41,19 +42,20 @@ class BitFlip(Fault, frozen=True, tag="bit-flip"):
             raise ValueError(f"offset = {self.offset} must not be negative, bit = {self.bit} must lie between 0 and 7")
 
     def prepare(self, job: JobControl) -> str | None:
-        return evidence(job.disturb(tier_of(self.path), self.node, FlipBit(self.path, self.offset, self.bit)))
+        return job.mutate(tier_of(self.path), self.node, FlipBit(self.path, self.offset, self.bit))
 
     def simpler(self) -> Iterable[BitFlip]:
         if self.bit:
             yield msgspec.structs.replace(self, bit=0)
 
     def describe(self) -> str:
-        return f"bit {self.bit} of byte {self.offset} of {self.path}{on_node(self.node)} turned over at rest"
+        where = "" if self.node is None else f" of node {self.node}"
+        return f"bit {self.bit} of byte {self.offset} of {describe_path(self.path)}{where} flipped at rest"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[BitFlip] | None:
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[BitFlip] | None:
         """Anywhere in a file that the recovery reads: its length is not known, so offsets go round."""
-        files = read_files(scene)
+        files = context.files_read()
         if not files:
             return None
         return st.builds(

@@ -16,10 +16,11 @@ from typing import ClassVar
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene, torn_writes
+from chaosckpt.faults.context import FaultContext, torn_writes
 from chaosckpt.model.fault import Ends, Fault, JobControl, Trigger
 from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.operation import step_address
+from chaosckpt.model.phrasing import describe_trigger
 
 
 class Cut(Fault, frozen=True, tag="cut"):
@@ -46,10 +47,10 @@ class Cut(Fault, frozen=True, tag="cut"):
     def holds(self) -> tuple[Trigger, ...]:
         return self.at + tuple(Trigger(step_address(rank, step)) for rank, step in self.steps)
 
-    def strikes(self) -> tuple[Trigger, ...]:
+    def triggers(self) -> tuple[Trigger, ...]:
         return self.at
 
-    def land(self, job: JobControl) -> None:
+    def inject(self, job: JobControl) -> None:
         job.await_rest()
         job.kill_job()
 
@@ -58,7 +59,7 @@ class Cut(Fault, frozen=True, tag="cut"):
 
     def describe(self) -> str:
         training = "".join(f", rank {rank} about to train step {step}" for rank, step in self.steps)
-        return "kill of the whole job " + " and ".join(map(str, self.at)) + training
+        return "whole job killed " + " and ".join(map(describe_trigger, self.at)) + training
 
     def simpler(self) -> Iterable[Cut]:
         """Without steps, with fewer of them, then with earlier ones: ranks train together, so all move together."""
@@ -69,52 +70,54 @@ class Cut(Fault, frozen=True, tag="cut"):
         return (msgspec.structs.replace(self, steps=steps) for steps in candidates)
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[Cut] | None:
-        if not scene.can_strike():
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[Cut] | None:
+        if not context.can_inject():
             return None
-        return scene.points().flatmap(lambda i: _cuts_through(scene, i)).flatmap(lambda cut: _with_steps(scene, cut))
+        return (
+            context.points().flatmap(lambda i: _cuts_through(context, i)).flatmap(lambda cut: _with_steps(context, cut))
+        )
 
     @classmethod
-    def singles(cls, scene: Scene) -> Iterable[Cut]:
+    def singles(cls, context: FaultContext) -> Iterable[Cut]:
         """Each operation before, after, and torn in the middle."""
-        for i in scene.candidates:
-            point = scene.map.points[i]
+        for i in context.candidates:
+            point = context.golden.points[i]
             yield cls((Trigger(point.address, "before"),))
             if torn_writes(point):
                 yield cls((Trigger(point.address, "torn", (point.length or 0) // 2),))
             yield cls((Trigger(point.address, "after"),))
 
 
-def _cuts_through(scene: Scene, i: int) -> st.SearchStrategy[Cut]:
+def _cuts_through(context: FaultContext, i: int) -> st.SearchStrategy[Cut]:
     """Cuts that hold operation `i`: mostly it alone, else with a peer that lags behind its reach."""
-    alone = scene.trigger_at(i).map(lambda trigger: Cut((trigger,)))
-    partners = [j for j in scene.candidates if j != i and scene.together(i, j)]
+    alone = context.trigger_at(i).map(lambda trigger: Cut((trigger,)))
+    partners = [j for j in context.candidates if j != i and context.together(i, j)]
     if not partners:
         return alone
     together = st.sampled_from(partners).flatmap(
-        lambda j: st.tuples(scene.trigger_at(i), scene.trigger_at(j)).map(
+        lambda j: st.tuples(context.trigger_at(i), context.trigger_at(j)).map(
             lambda pair: Cut(tuple(sorted(pair, key=lambda trigger: trigger.address.rank)))
         )
     )
     return st.sampled_from((alone, alone, alone, together)).flatmap(lambda chosen: chosen)
 
 
-def _with_steps(scene: Scene, cut: Cut) -> st.SearchStrategy[Cut]:
+def _with_steps(context: FaultContext, cut: Cut) -> st.SearchStrategy[Cut]:
     """In half of the cuts through savers that work while their ranks train, a step for one rank, or for every rank.
 
     Ranks train together, so the step is the same for all of them; beyond the next save they wait for one another.
     """
-    indices = [i for trigger in cut.at if (i := scene.map.index(trigger.address)) is not None]
-    points = [scene.map.points[i] for i in indices]
+    indices = [i for trigger in cut.at if (i := context.golden.index(trigger.address)) is not None]
+    points = [context.golden.points[i] for i in indices]
     saves = [point.label.step for point in points if point.address.role != "main" and point.label.step is not None]
     if not indices or len(saves) != len(cut.at):
         return st.just(cut)
-    following = min((step for step in scene.map.steps if step > max(saves)), default=0)
-    last = min(following, *(scene.map.training(i) for i in indices))
+    following = min((step for step in context.golden.steps if step > max(saves)), default=0)
+    last = min(following, *(context.golden.training(i) for i in indices))
     if last <= max(saves):
         return st.just(cut)
     own = tuple(trigger.address.rank for trigger in cut.at)
-    ranks = st.sampled_from([own[:1], own, tuple(range(scene.topology.world_size))])
+    ranks = st.sampled_from([own[:1], own, tuple(range(context.topology.world_size))])
     steps = st.integers(max(saves) + 1, last)
     held = st.builds(lambda who, step: tuple((rank, step) for rank in sorted(who)), ranks, steps)
     return st.one_of(st.just(()), held).map(lambda chosen: msgspec.structs.replace(cut, steps=chosen))

@@ -10,18 +10,33 @@ Evidence: the gate answered the call with the error.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 from typing import ClassVar
 
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.errors import ERRORS, number
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.census import Point
 from chaosckpt.model.decision import Decision, Errno
 from chaosckpt.model.fault import Ends, Memory, PointFault, Trigger
 from chaosckpt.model.operation import Operation
+from chaosckpt.model.phrasing import describe_operation
+
+_OPENS = frozenset({"open_write", "open_read"})
+_BY_HANDLE = _OPENS | {"write", "fsync", "rename", "unlink", "read", "list", "stat"}
+
+ERRORS: dict[str, frozenset[str]] = {
+    "EIO": _BY_HANDLE | {"close", "ftruncate", "truncate", "mkdir"},
+    "EEXIST": frozenset({"mkdir", "link", "symlink"}),
+    "ESTALE": _BY_HANDLE,
+    "EMFILE": _OPENS,
+}
+"""Which error numbers which operations can give; no other is ever injected, because no file system would give it.
+
+EIO: a medium or a server fails. EEXIST: another one made it just now. ESTALE: a network file system lost the handle.
+EMFILE: the process has no descriptor left. Errors of full storage are a budget of their own (the kind `space`)."""
 
 CONTENT = frozenset(["open_read", "open_write", "read", "write", "fsync", "close", "ftruncate", "truncate"])
 """Operations that a file's bad block makes fail again and again; its name can still be renamed and unlinked."""
@@ -39,10 +54,10 @@ class StorageError(PointFault, frozen=True, tag="errno"):
         number(self.error)
 
     def decide(self, operation: Operation, memory: Memory) -> Decision:
-        if not memory.struck:
+        if not memory.took_effect:
             if operation.address != self.at.address:
                 return None
-            memory.struck = True
+            memory.took_effect = True
             if self.error == "EIO":
                 memory.counters[operation.raw] = 1
             return Errno(number(self.error))
@@ -64,13 +79,13 @@ class StorageError(PointFault, frozen=True, tag="errno"):
             yield msgspec.structs.replace(self, error="EIO")
 
     def describe(self) -> str:
-        return f"{self.error} from {self.at.address}"
+        return f"{describe_operation(self.at.address)} failed with {self.error}"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[StorageError] | None:
-        if not scene.can_strike(_can_fail):
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[StorageError] | None:
+        if not context.can_inject(_can_fail):
             return None
-        return scene.points(_can_fail).flatmap(lambda i: _failing(scene.map.points[i]))
+        return context.points(_can_fail).flatmap(lambda i: _failing(context.golden.points[i]))
 
 
 def _can_fail(point: Point) -> bool:
@@ -84,3 +99,10 @@ def _failing(point: Point) -> st.SearchStrategy[StorageError]:
     return st.sampled_from([possible[0]] * len(others) + others).map(
         lambda error: StorageError(Trigger(point.address), error)
     )
+
+
+def number(error: str) -> int:
+    """The error number by its name. Raises ValueError for one that isn't injected."""
+    if error not in ERRORS:
+        raise ValueError(f"error = {error!r} is none of {', '.join(sorted(ERRORS))}")
+    return int(getattr(errno, error))

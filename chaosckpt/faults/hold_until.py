@@ -13,9 +13,10 @@ from typing import ClassVar
 
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.census import Point
 from chaosckpt.model.fault import Fault, JobControl, Trigger
+from chaosckpt.model.phrasing import describe_operation, describe_trigger
 
 
 class HoldUntil(Fault, frozen=True, tag="hold-until"):
@@ -35,7 +36,7 @@ class HoldUntil(Fault, frozen=True, tag="hold-until"):
     def holds(self) -> tuple[Trigger, ...]:
         return (self.at, self.until)
 
-    def land(self, job: JobControl) -> None:
+    def inject(self, job: JobControl) -> None:
         job.resume()
 
     def moved(self, at: Sequence[Trigger]) -> HoldUntil:
@@ -45,25 +46,31 @@ class HoldUntil(Fault, frozen=True, tag="hold-until"):
         return HoldUntil(Trigger(at[0].address), Trigger(at[1].address, "after"))
 
     def describe(self) -> str:
-        return f"{self.at.address} held until after {self.until.address}"
+        return f"{describe_operation(self.at.address)} held until {describe_trigger(self.until)}"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[HoldUntil] | None:
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[HoldUntil] | None:
         """Pairs that can be held together, so that neither has to come first."""
-        racing = {scene.map.points[i].address: partners for i in scene.candidates if (partners := _partners(scene, i))}
+        racing = {
+            context.golden.points[i].address: partners
+            for i in context.candidates
+            if (partners := _partners(context, i))
+        }
 
         def races(point: Point) -> bool:
             return point.address in racing
 
         if not racing:
             return None
-        return scene.points(races).flatmap(
-            lambda i: st.sampled_from(racing[scene.map.points[i].address]).map(
-                lambda j: cls(Trigger(scene.map.points[i].address), Trigger(scene.map.points[j].address, "after"))
+        return context.points(races).flatmap(
+            lambda i: st.sampled_from(racing[context.golden.points[i].address]).map(
+                lambda j: cls(
+                    Trigger(context.golden.points[i].address), Trigger(context.golden.points[j].address, "after")
+                )
             )
         )
 
 
-def _partners(scene: Scene, i: int) -> list[int]:
-    allowed = set(scene.candidates)
-    return [j for j in scene.map.races(i) if j in allowed and scene.together(i, j)]
+def _partners(context: FaultContext, i: int) -> list[int]:
+    allowed = set(context.candidates)
+    return [j for j in context.golden.races(i) if j in allowed and context.together(i, j)]

@@ -14,8 +14,9 @@ from typing import ClassVar
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import JobControl, PointFault, Trigger
+from chaosckpt.model.phrasing import describe_trigger
 
 
 class Latency(PointFault, frozen=True, tag="latency"):
@@ -32,7 +33,7 @@ class Latency(PointFault, frozen=True, tag="latency"):
     def holds(self) -> tuple[Trigger, ...]:
         return (self.at,)
 
-    def land(self, job: JobControl) -> None:
+    def inject(self, job: JobControl) -> None:
         job.run_for(self.latency_ms / 1000)
         job.resume()
 
@@ -41,11 +42,11 @@ class Latency(PointFault, frozen=True, tag="latency"):
         return (msgspec.structs.replace(self, latency_ms=value) for value in shorter)
 
     def describe(self) -> str:
-        return f"latency of {self.latency_ms} ms {self.at}"
+        return f"delay of {self.latency_ms} ms {describe_trigger(self.at)}"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[Latency] | None:
-        if not scene.can_strike():
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[Latency] | None:
+        if not context.can_inject():
             return None
-        before = scene.points().map(lambda i: Trigger(scene.map.points[i].address))
+        before = context.points().map(lambda i: Trigger(context.golden.points[i].address))
         return st.builds(cls, before, st.sampled_from((10, 50, 200)))

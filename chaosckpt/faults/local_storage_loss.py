@@ -1,9 +1,9 @@
 """Node-local storage is empty at the restart: a fresh allocation, a reimaged node, a cleaned scratch disk.
 
-What it destroys: what the node-local tier of one node holds. No process: it strikes between two attempts.
+What it destroys: what the node-local tier of one node holds. No process: it is injected between two attempts.
 Survived by: `local-storage-loss`.
 How it heals: the next saves fill it again.
-Evidence: the number of files that were deleted; with none there, the fault missed.
+Evidence: the number of files that were deleted; with none there, the fault is not injected.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import ClassVar
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import Fault, JobControl
 from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.phrasing import plural
 
 
 class LocalStorageLoss(Fault, frozen=True, tag="local-storage-loss"):
@@ -33,16 +34,16 @@ class LocalStorageLoss(Fault, frozen=True, tag="local-storage-loss"):
 
     def prepare(self, job: JobControl) -> str | None:
         files = job.drop_storage("local", self.node)
-        return f"{files} files deleted from the node-local storage of node {self.node}" if files else None
+        return f"{plural(files, 'file')} deleted from the node-local storage of node {self.node}" if files else None
 
     def simpler(self) -> list[LocalStorageLoss]:
         return [msgspec.structs.replace(self, node=0)] if self.node else []
 
     def describe(self) -> str:
-        return f"node-local storage of node {self.node} empty at the restart"
+        return f"node-local storage of node {self.node} emptied before the restart"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[LocalStorageLoss] | None:
-        if not scene.attempt or scene.resumes_from is None or not scene.touches("local"):
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[LocalStorageLoss] | None:
+        if not context.attempt or context.resumes_from is None or not context.touches("local"):
             return None
-        return st.integers(0, len(scene.topology.ranks) - 1).map(cls)
+        return st.integers(0, len(context.topology.ranks) - 1).map(cls)

@@ -13,10 +13,10 @@ from typing import ClassVar
 
 from hypothesis import strategies as st
 
-from chaosckpt.faults.damage import evidence, on_node
-from chaosckpt.faults.scene import Scene
-from chaosckpt.model.disturbance import ReverseTimes
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import Fault, JobControl
+from chaosckpt.model.mutation import ReverseTimes
+from chaosckpt.model.phrasing import describe_tier
 
 
 class Mtimes(Fault, frozen=True, tag="mtimes"):
@@ -29,16 +29,17 @@ class Mtimes(Fault, frozen=True, tag="mtimes"):
     node: int | None = None
 
     def prepare(self, job: JobControl) -> str | None:
-        return evidence(job.disturb(self.tier, self.node, ReverseTimes()))
+        return job.mutate(self.tier, self.node, ReverseTimes())
 
     def describe(self) -> str:
-        return f"modification times on {self.tier} storage{on_node(self.node)} reversed at the restart"
+        where = "" if self.node is None else f" of node {self.node}"
+        return f"modification times on {describe_tier(self.tier)}{where} put in reverse order before the restart"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[Mtimes] | None:
-        if not scene.attempt or scene.resumes_from is None:
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[Mtimes] | None:
+        if not context.attempt or context.resumes_from is None:
             return None
-        places: list[tuple[str, int | None]] = [("shared", None)] if scene.touches("shared") else []
-        if scene.touches("local"):
-            places += [("local", node) for node in range(len(scene.topology.ranks))]
+        places: list[tuple[str, int | None]] = [("shared", None)] if context.touches("shared") else []
+        if context.touches("local"):
+            places += [("local", node) for node in range(len(context.topology.ranks))]
         return st.sampled_from(places).map(lambda place: cls(*place)) if places else None

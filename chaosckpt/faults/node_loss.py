@@ -15,10 +15,11 @@ from typing import ClassVar
 
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.census import Point
 from chaosckpt.model.fault import Ends, JobControl, PointFault, Trigger
 from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.phrasing import describe_trigger
 
 
 class NodeLoss(PointFault, frozen=True, tag="node-loss"):
@@ -38,7 +39,7 @@ class NodeLoss(PointFault, frozen=True, tag="node-loss"):
     def holds(self) -> tuple[Trigger, ...]:
         return (self.at,)
 
-    def land(self, job: JobControl) -> None:
+    def inject(self, job: JobControl) -> None:
         job.await_rest()
         lost = job.failure_groups[self.group]
         for node in lost:
@@ -47,16 +48,16 @@ class NodeLoss(PointFault, frozen=True, tag="node-loss"):
             job.resume()
 
     def describe(self) -> str:
-        return f"loss of failure group {self.group} with its node-local storage {self.at}"
+        return f"failure group {self.group} lost with its node-local storage {describe_trigger(self.at)}"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[NodeLoss] | None:
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[NodeLoss] | None:
         """The group is that of the node on which the trigger's rank runs."""
-        group_of = {node: number for number, group in enumerate(scene.scenario.topology.groups) for node in group}
+        group_of = {node: number for number, group in enumerate(context.scenario.topology.groups) for node in group}
 
         def grouped(point: Point) -> bool:
-            return scene.topology.node_of(point.address.rank) in group_of
+            return context.topology.node_of(point.address.rank) in group_of
 
-        if not scene.can_strike(grouped):
+        if not context.can_inject(grouped):
             return None
-        return scene.triggers(grouped).map(lambda at: cls(at, group_of[scene.topology.node_of(at.address.rank)]))
+        return context.triggers(grouped).map(lambda at: cls(at, group_of[context.topology.node_of(at.address.rank)]))

@@ -2,7 +2,7 @@
 ago, an object store that lists late.
 
 What it destroys: nothing; every other rank sees it.
-Survived by: everything must; no guarantee is needed. The recovery that it strikes may fail, or choose an older
+Survived by: everything must; no guarantee is needed. The recovery that it hits may fail, or choose an older
 checkpoint (every rank the same), since the newest one is not there for all.
 How it heals: by itself, after so many lookups, or at the next attempt.
 Evidence: the gate answered a lookup with ENOENT, or left an entry out of a listing that had it.
@@ -17,11 +17,12 @@ from typing import ClassVar
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.runmap import CHANGING
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
+from chaosckpt.faults.golden_index import CHANGING
 from chaosckpt.model.decision import Decision, Errno, Hide
 from chaosckpt.model.fault import Ends, Memory, PointFault, Trigger
 from chaosckpt.model.operation import Address, Operation
+from chaosckpt.model.phrasing import describe_operation, describe_path, plural
 
 LOOKUPS = frozenset({"open_read", "stat", "access", "readlink"})
 _COUNT = "lookups"
@@ -44,11 +45,11 @@ class NotVisible(PointFault, frozen=True, tag="not-visible"):
 
     def decide(self, operation: Operation, memory: Memory) -> Decision:
         address = operation.address
-        if address.rank != self.at.address.rank or not (memory.struck or address == self.at.address):
+        if address.rank != self.at.address.rank or not (memory.took_effect or address == self.at.address):
             return None
         if not concerns(address, self.path) or 0 < self.lookups <= memory.counters.get(_COUNT, 0):
             return None
-        memory.struck = True
+        memory.took_effect = True
         memory.counters[_COUNT] = memory.counters.get(_COUNT, 0) + 1
         return Hide((self.path.rpartition(":")[2].rpartition("/")[2],)) if address.op == "list" else Errno(errno.ENOENT)
 
@@ -65,12 +66,13 @@ class NotVisible(PointFault, frozen=True, tag="not-visible"):
             yield msgspec.structs.replace(self, lookups=0)
 
     def describe(self) -> str:
-        how_long = f"for {self.lookups} lookups" if self.lookups else "to the attempt's end"
-        return f"{self.path} not visible to rank {self.at.address.rank} {how_long}, first to {self.at.address}"
+        until = f"for {plural(self.lookups, 'lookup')}" if self.lookups else "until the attempt ends"
+        first = describe_operation(self.at.address)
+        return f"{describe_path(self.path)} invisible to rank {self.at.address.rank} {until}, starting with {first}"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[NotVisible] | None:
-        looks = list(_first_looks(scene))
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[NotVisible] | None:
+        looks = list(_first_looks(context))
         if not looks:
             return None
         return st.sampled_from(looks).flatmap(
@@ -91,18 +93,18 @@ def parent(path: str) -> str:
     return f"{tier}:{relative.rpartition('/')[0] or '.'}"
 
 
-def _first_looks(scene: Scene) -> Iterator[tuple[Address, str]]:
+def _first_looks(context: FaultContext) -> Iterator[tuple[Address, str]]:
     """For each rank and each path that a recovery reads, or a directory on the way there: the rank's first look for it.
 
     Of a save it is what the rank opens to read and hasn't made itself.
     """
-    points, allowed = scene.map.points, set(scene.candidates)
+    points, allowed = context.golden.points, set(context.candidates)
     read = [p for p in points if p.address.op == "open_read"]
     recovered = sorted({path for p in read if p.label.step is None for path in _and_above(p.address.path)})
-    for rank in range(scene.topology.world_size):
+    for rank in range(context.topology.world_size):
         made: list[str] = []
         left = dict.fromkeys([*recovered, *(p.address.path for p in read if p.address.rank == rank)])
-        for i in scene.map.of_rank(rank):
+        for i in context.golden.of_rank(rank):
             address, recovers = points[i].address, points[i].label.step is None
             if address.op in CHANGING or address.op == "mkdir":
                 made.append(parent(address.path) if address.op in ("rename", "link") else address.path)

@@ -13,10 +13,10 @@ from __future__ import annotations
 import errno
 from typing import ClassVar
 
-from chaosckpt.faults.tier import TierFault
 from chaosckpt.model.decision import Decision, Errno
-from chaosckpt.model.fault import Ends, JobControl, Memory
+from chaosckpt.model.fault import Ends, JobControl, Memory, TierFault
 from chaosckpt.model.operation import WRITING, Operation
+from chaosckpt.model.phrasing import describe_operation, describe_tier
 
 REFUSED = WRITING - {"close", "sync"}
 """What a read-only file system refuses; descriptors that were open for writing write no more, either."""
@@ -27,16 +27,16 @@ class ReadOnly(TierFault, frozen=True, tag="read-only"):
 
     ends: ClassVar[Ends] = "perhaps"
     weight: ClassVar[float] = 0.7
-    strikes_at: ClassVar[frozenset[str]] = REFUSED
+    triggered_by: ClassVar[frozenset[str]] = REFUSED
 
-    def land(self, job: JobControl) -> None:
+    def inject(self, job: JobControl) -> None:
         job.await_rest()
         job.activate()
         job.resume()
 
     def decide(self, operation: Operation, memory: Memory) -> Decision:
-        refused = memory.struck and operation.address.op in REFUSED and self.concerns(operation)
+        refused = memory.took_effect and operation.address.op in REFUSED and self.concerns(operation)
         return Errno(errno.EROFS) if refused else None
 
     def describe(self) -> str:
-        return f"{self.tier} storage read-only from {self.at.address} on"
+        return f"{describe_tier(self.tier)} read-only until the attempt ends, starting with {describe_operation(self.at.address)}"

@@ -15,10 +15,11 @@ from typing import ClassVar
 
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.census import Point
 from chaosckpt.model.fault import Ends, JobControl, PointFault, Trigger
 from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.phrasing import describe_trigger
 
 
 class SaverKill(PointFault, frozen=True, tag="saver-kill"):
@@ -35,7 +36,7 @@ class SaverKill(PointFault, frozen=True, tag="saver-kill"):
     def holds(self) -> tuple[Trigger, ...]:
         return (self.at,)
 
-    def land(self, job: JobControl) -> None:
+    def inject(self, job: JobControl) -> None:
         job.await_rest()
         job.kill_process()
 
@@ -43,13 +44,13 @@ class SaverKill(PointFault, frozen=True, tag="saver-kill"):
         return SaverKill(at[0]) if at[0].address.role == "child" else self
 
     def describe(self) -> str:
-        return f"SIGKILL of the saver process of rank {self.at.address.rank} {self.at}"
+        return f"saver process of rank {self.at.address.rank} killed by SIGKILL {describe_trigger(self.at)}"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[SaverKill] | None:
-        if not scene.can_strike(_in_a_child):
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[SaverKill] | None:
+        if not context.can_inject(_in_a_child):
             return None
-        return scene.triggers(_in_a_child).map(cls)
+        return context.triggers(_in_a_child).map(cls)
 
 
 def _in_a_child(point: Point) -> bool:

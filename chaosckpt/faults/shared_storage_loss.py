@@ -1,10 +1,10 @@
 """Shared storage is empty at the restart: a purged scratch file system, the wrong mount.
 
-What it destroys: every checkpoint on the tier `shared`. No process: it strikes between two attempts.
+What it destroys: every checkpoint on the tier `shared`. No process: it is injected between two attempts.
 Survived by: no guarantee; a job told to resume must say clearly that nothing is there, unless another tier still has
 it.
 How it heals: the next saves fill it again, where a fresh start is allowed.
-Evidence: the number of files that were deleted; with none there, the fault missed.
+Evidence: the number of files that were deleted; with none there, the fault is not injected.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import ClassVar
 
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import Fault, JobControl
+from chaosckpt.model.phrasing import plural
 
 
 class SharedStorageLoss(Fault, frozen=True, tag="shared-storage-loss"):
@@ -26,13 +27,13 @@ class SharedStorageLoss(Fault, frozen=True, tag="shared-storage-loss"):
 
     def prepare(self, job: JobControl) -> str | None:
         files = job.drop_storage("shared")
-        return f"{files} files deleted from shared storage" if files else None
+        return f"{plural(files, 'file')} deleted from shared storage" if files else None
 
     def describe(self) -> str:
-        return "shared storage empty at the restart"
+        return "shared storage emptied before the restart"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[SharedStorageLoss] | None:
-        if not scene.attempt or scene.resumes_from is None or not scene.touches("shared"):
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[SharedStorageLoss] | None:
+        if not context.attempt or context.resumes_from is None or not context.touches("shared"):
             return None
         return st.just(cls())

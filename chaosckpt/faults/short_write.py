@@ -15,10 +15,11 @@ from typing import ClassVar
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene, torn_lengths, torn_writes
+from chaosckpt.faults.context import FaultContext, torn_lengths, torn_writes
 from chaosckpt.model.decision import Decision, Short
 from chaosckpt.model.fault import Memory, PointFault, Trigger
 from chaosckpt.model.operation import Operation
+from chaosckpt.model.phrasing import describe_operation, plural
 
 
 class ShortWrite(PointFault, frozen=True, tag="short-write"):
@@ -33,11 +34,11 @@ class ShortWrite(PointFault, frozen=True, tag="short-write"):
             raise ValueError(f"length = {self.length} must be 1 or more: a write of 0 bytes means something else")
 
     def decide(self, operation: Operation, memory: Memory) -> Decision:
-        if memory.struck or operation.address != self.at.address:
+        if memory.took_effect or operation.address != self.at.address:
             return None
         if operation.length is None or operation.length < 2:
             return None
-        memory.struck = True
+        memory.took_effect = True
         return Short(min(self.length, operation.length - 1))
 
     def accepts(self, op: str) -> bool:
@@ -48,17 +49,17 @@ class ShortWrite(PointFault, frozen=True, tag="short-write"):
             yield msgspec.structs.replace(self, length=1)
 
     def describe(self) -> str:
-        return f"short write of {self.length} bytes instead of {self.at.address}"
+        return f"short write: only {plural(self.length, 'byte')} of {describe_operation(self.at.address)} written"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[ShortWrite] | None:
-        if not scene.can_strike(torn_writes):
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[ShortWrite] | None:
+        if not context.can_inject(torn_writes):
             return None
-        return scene.points(torn_writes).flatmap(lambda i: _shortened(scene, i))
+        return context.points(torn_writes).flatmap(lambda i: _shortened(context, i))
 
 
-def _shortened(scene: Scene, i: int) -> st.SearchStrategy[ShortWrite]:
-    point = scene.map.points[i]
+def _shortened(context: FaultContext, i: int) -> st.SearchStrategy[ShortWrite]:
+    point = context.golden.points[i]
     return st.sampled_from(torn_lengths(point.length or 2)).map(
         lambda length: ShortWrite(Trigger(point.address), length)
     )

@@ -14,9 +14,10 @@ from typing import ClassVar
 
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import Ends, JobControl, PointFault, Trigger
 from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.phrasing import describe_trigger
 
 
 class Sigkill(PointFault, frozen=True, tag="sigkill"):
@@ -29,15 +30,15 @@ class Sigkill(PointFault, frozen=True, tag="sigkill"):
     def holds(self) -> tuple[Trigger, ...]:
         return (self.at,)
 
-    def land(self, job: JobControl) -> None:
+    def inject(self, job: JobControl) -> None:
         job.await_rest()
         job.kill_rank(self.at.address.rank)
 
     def describe(self) -> str:
-        return f"SIGKILL of rank {self.at.address.rank} {self.at}"
+        return f"rank {self.at.address.rank} killed by SIGKILL {describe_trigger(self.at)}"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[Sigkill] | None:
-        if not scene.can_strike():
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[Sigkill] | None:
+        if not context.can_inject():
             return None
-        return scene.triggers().map(cls)
+        return context.triggers().map(cls)

@@ -18,9 +18,10 @@ from typing import ClassVar
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import Ends, JobControl, PointFault, Trigger
 from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.phrasing import describe_trigger
 
 
 class Sigstop(PointFault, frozen=True, tag="sigstop"):
@@ -36,7 +37,7 @@ class Sigstop(PointFault, frozen=True, tag="sigstop"):
     def holds(self) -> tuple[Trigger, ...]:
         return (self.at,)
 
-    def land(self, job: JobControl) -> None:
+    def inject(self, job: JobControl) -> None:
         job.await_rest()
         job.stop_rank(self.at.address.rank)
         if self.continues:
@@ -48,12 +49,12 @@ class Sigstop(PointFault, frozen=True, tag="sigstop"):
             yield msgspec.structs.replace(self, continues=False)
 
     def describe(self) -> str:
-        ending = ", which goes on when its peers have ended" if self.continues else ""
-        return f"SIGSTOP of rank {self.at.address.rank} {self.at}{ending}"
+        ending = ", and continued once its peers had ended" if self.continues else ""
+        return f"rank {self.at.address.rank} stopped by SIGSTOP {describe_trigger(self.at)}{ending}"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[Sigstop] | None:
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[Sigstop] | None:
         """A rank without peers that goes on was only slow: it isn't drawn so."""
-        if not scene.can_strike():
+        if not context.can_inject():
             return None
-        return st.builds(cls, scene.triggers(), st.booleans() if scene.topology.world_size > 1 else st.just(False))
+        return st.builds(cls, context.triggers(), st.booleans() if context.topology.world_size > 1 else st.just(False))

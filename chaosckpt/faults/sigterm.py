@@ -17,9 +17,10 @@ from typing import ClassVar
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import Ends, JobControl, PointFault, Trigger
 from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.phrasing import describe_trigger
 
 
 class Sigterm(PointFault, frozen=True, tag="sigterm"):
@@ -40,7 +41,7 @@ class Sigterm(PointFault, frozen=True, tag="sigterm"):
     def holds(self) -> tuple[Trigger, ...]:
         return (self.at,)
 
-    def land(self, job: JobControl) -> None:
+    def inject(self, job: JobControl) -> None:
         job.await_rest()
         job.terminate(range(job.topology.world_size) if self.everyone else (self.at.address.rank,))
         job.resume()
@@ -53,10 +54,10 @@ class Sigterm(PointFault, frozen=True, tag="sigterm"):
 
     def describe(self) -> str:
         who = "every rank" if self.everyone else f"rank {self.at.address.rank}"
-        return f"SIGTERM to {who} with {self.grace_ms} ms of grace {self.at}"
+        return f"SIGTERM to {who} {describe_trigger(self.at)}, and SIGKILL to all after {self.grace_ms} ms of grace"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[Sigterm] | None:
-        if not scene.can_strike():
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[Sigterm] | None:
+        if not context.can_inject():
             return None
-        return st.builds(cls, scene.triggers(torn=False), st.booleans(), st.sampled_from((500, 2000)))
+        return st.builds(cls, context.triggers(torn=False), st.booleans(), st.sampled_from((500, 2000)))

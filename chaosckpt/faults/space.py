@@ -21,11 +21,12 @@ from typing import ClassVar, Literal
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.census import Point
 from chaosckpt.model.decision import Decision, Errno, Short
 from chaosckpt.model.fault import Ends, Fault, Memory
-from chaosckpt.model.operation import Operation
+from chaosckpt.model.operation import Operation, tier_of
+from chaosckpt.model.phrasing import describe_tier, plural
 
 USED = ""
 """The counter of all bytes in use; every other counter bears a file's path."""
@@ -69,7 +70,7 @@ class Space(Fault, frozen=True, tag="space"):
         counters[USED] = counters.get(USED, 0) + taken
         if taken == more:
             return None
-        memory.struck = True
+        memory.took_effect = True
         performed = length - (more - taken)
         return Short(performed) if performed > 0 else Errno(int(getattr(errno, self.error)))
 
@@ -81,14 +82,15 @@ class Space(Fault, frozen=True, tag="space"):
             yield msgspec.structs.replace(self, error="ENOSPC")
 
     def describe(self) -> str:
-        return f"{self.error} on {self.tier} after {self.budget_bytes} bytes of a node"
+        budget = plural(self.budget_bytes, "byte")
+        return f"{describe_tier(self.tier)} full ({self.error}) once the ranks of a node have filled {budget}"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[Space] | None:
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[Space] | None:
         """Budgets that run out at, or in the midst of, a write of the golden run, where the whole of it is known."""
-        if not scene.exact or scene.until or not scene.can_strike(_grows):
+        if not context.exact or context.until or not context.can_inject(_grows):
             return None
-        return scene.points(_grows).flatmap(lambda i: _running_out(scene, i))
+        return context.points(_grows).flatmap(lambda i: _running_out(context, i))
 
 
 _ACCOUNTED = frozenset({"write", "open_write", "rename", "unlink"})
@@ -102,20 +104,20 @@ def _grows(point: Point) -> bool:
     return point.address.op == "write" and (point.length or 0) > 0
 
 
-def used_before(scene: Scene, i: int) -> int:
+def used_before(context: FaultContext, i: int) -> int:
     """Bytes that the node of operation `i` has in use on its tier just before it, at least; a renamed file counts as
     gone.
 
-    The golden run doesn't say what a rename replaced, and a budget that is too small strikes early, where one that is
+    The golden run doesn't say what a rename replaced, and a budget that is too small runs out early, where one that is
     too large would never.
     """
-    node = scene.topology.node_of(scene.map.points[i].address.rank)
-    tier = scene.map.points[i].address.path.partition(":")[0]
+    node = context.topology.node_of(context.golden.points[i].address.rank)
+    tier = tier_of(context.golden.points[i].address.path)
     sizes: dict[str, int] = {}
     incarnations: dict[str, int] = {}
-    for point in scene.map.points[:i]:
+    for point in context.golden.points[:i]:
         address = point.address
-        if scene.topology.node_of(address.rank) != node or address.path.partition(":")[0] != tier:
+        if context.topology.node_of(address.rank) != node or tier_of(address.path) != tier:
             continue
         if incarnations.setdefault(address.path, address.incarnation) < address.incarnation:
             incarnations[address.path] = address.incarnation
@@ -127,12 +129,12 @@ def used_before(scene: Scene, i: int) -> int:
     return sum(sizes.values())
 
 
-def _running_out(scene: Scene, i: int) -> st.SearchStrategy[Space]:
-    point, before = scene.map.points[i], used_before(scene, i)
+def _running_out(context: FaultContext, i: int) -> st.SearchStrategy[Space]:
+    point, before = context.golden.points[i], used_before(context, i)
     budgets = sorted({before, before + (point.length or 0) // 2})
     return st.builds(
         Space,
         budget_bytes=st.sampled_from(budgets),
-        tier=st.just(point.address.path.partition(":")[0]),
+        tier=st.just(tier_of(point.address.path)),
         error=st.sampled_from(("ENOSPC", "EDQUOT")),
     )

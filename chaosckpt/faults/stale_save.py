@@ -4,7 +4,7 @@ higher step number.
 What it destroys: nothing. What takes the highest number to be the newest checkpoint is misled.
 Survived by: everything must; no guarantee is needed: a save that was cut off before its commit is no checkpoint, whoever made it.
 How it heals: it lies there until the target removes it.
-Evidence: the names that were made. Where all of them were there already, the fault missed.
+Evidence: the names that were made. Where all of them were there already, the fault is not injected.
 
 It is a crash state that the target itself can leave: for each rank the directories of a save of the golden run and the
 first file in them, empty, from before the commit, with another step number in their names.
@@ -19,11 +19,11 @@ from typing import ClassVar
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.damage import evidence
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.census import GoldenRun, Point
-from chaosckpt.model.disturbance import Plant
 from chaosckpt.model.fault import Fault, JobControl
+from chaosckpt.model.mutation import Plant
+from chaosckpt.model.phrasing import describe_path
 
 HIGHER = 1_000_000
 """Added to the step: more than any job of the harness trains."""
@@ -39,20 +39,21 @@ class StaleSave(Fault, frozen=True, tag="stale-save"):
     files: tuple[str, ...] = ()
 
     def prepare(self, job: JobControl) -> str | None:
-        return evidence(job.disturb("shared", None, Plant(self.directories, self.files)))
+        return job.mutate("shared", None, Plant(self.directories, self.files))
 
     def simpler(self) -> Iterable[StaleSave]:
         if self.files:
             yield msgspec.structs.replace(self, files=())
 
     def describe(self) -> str:
-        return f"{', '.join((*self.directories, *self.files))} left by an interrupted save of a longer run"
+        planted = ", ".join(describe_path(path) for path in (*self.directories, *self.files))
+        return f"remains of an interrupted save of a longer run put on shared storage: {planted}"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[StaleSave] | None:
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[StaleSave] | None:
         """One of the saves of the main run, by all of its ranks; before the first launch, too. Each lies there once."""
-        earlier = {fault for plan in scene.history for fault in plan.faults}
-        found = [fault for fault in dict.fromkeys(_stale(scene.census.main)) if fault not in earlier]
+        earlier = {fault for plan in context.history for fault in plan.faults}
+        found = [fault for fault in dict.fromkeys(_stale(context.census.main)) if fault not in earlier]
         return st.sampled_from(found) if found else None
 
 

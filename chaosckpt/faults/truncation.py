@@ -3,7 +3,7 @@
 What it destroys: the content of one file of a checkpoint.
 Survived by: `integrity`. A target that promises it notices: the damaged checkpoint is passed over or refused, never loaded.
 How it heals: never; the next saves are sound.
-Evidence: the bytes that were taken off. Without that file, the fault missed.
+Evidence: the bytes that were taken off. Without that file, the fault is not injected.
 
 Opt-in: drawn only where the scenario names it in [faults.kinds].
 """
@@ -16,11 +16,12 @@ from typing import ClassVar
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.faults.damage import evidence, on_node, read_files, tier_of
-from chaosckpt.faults.scene import Scene
-from chaosckpt.model.disturbance import CutOff
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import Fault, JobControl
 from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.mutation import CutOff
+from chaosckpt.model.operation import tier_of
+from chaosckpt.model.phrasing import describe_path
 
 EVERYTHING = 1 << 40
 
@@ -42,19 +43,23 @@ class Truncation(Fault, frozen=True, tag="truncation"):
             raise ValueError(f"missing_bytes = {self.missing_bytes} must be 1 or more")
 
     def prepare(self, job: JobControl) -> str | None:
-        return evidence(job.disturb(tier_of(self.path), self.node, CutOff(self.path, self.missing_bytes)))
+        return job.mutate(tier_of(self.path), self.node, CutOff(self.path, self.missing_bytes))
 
     def simpler(self) -> Iterable[Truncation]:
         if self.missing_bytes != EVERYTHING:
             yield msgspec.structs.replace(self, missing_bytes=EVERYTHING)
 
     def describe(self) -> str:
-        gone = "everything" if self.missing_bytes >= EVERYTHING else f"the last {self.missing_bytes} bytes"
-        return f"{gone} of {self.path}{on_node(self.node)} gone at rest"
+        where = "" if self.node is None else f" of node {self.node}"
+        file = f"{describe_path(self.path)}{where}"
+        if self.missing_bytes >= EVERYTHING:
+            return f"{file} emptied at rest"
+        missing = "byte" if self.missing_bytes == 1 else f"{self.missing_bytes} bytes"
+        return f"last {missing} of {file} cut off at rest"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[Truncation] | None:
-        files = read_files(scene)
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[Truncation] | None:
+        files = context.files_read()
         if not files:
             return None
         return st.builds(

@@ -14,19 +14,19 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from chaosckpt.faults.tier import TierFault
 from chaosckpt.model.decision import Decision, Hold
-from chaosckpt.model.fault import JobControl, Memory
+from chaosckpt.model.fault import JobControl, Memory, TierFault
 from chaosckpt.model.operation import MARK, NAMES, STEP, Operation
+from chaosckpt.model.phrasing import describe_operation, describe_tier
 
 
 class Unavailable(TierFault, frozen=True, tag="unavailable"):
     """From the trigger on, every operation on its tier waits until nobody can go on without it; then all go on."""
 
     weight: ClassVar[float] = 0.7
-    strikes_at: ClassVar[frozenset[str]] = NAMES - {MARK, STEP}
+    triggered_by: ClassVar[frozenset[str]] = NAMES - {MARK, STEP}
 
-    def land(self, job: JobControl) -> None:
+    def inject(self, job: JobControl) -> None:
         job.await_rest()
         job.activate()
         job.await_rest()
@@ -34,7 +34,9 @@ class Unavailable(TierFault, frozen=True, tag="unavailable"):
         job.resume()
 
     def decide(self, operation: Operation, memory: Memory) -> Decision:
-        return Hold() if memory.struck and self.concerns(operation) else None
+        return Hold() if memory.took_effect and self.concerns(operation) else None
 
     def describe(self) -> str:
-        return f"{self.tier} storage does not answer for a while from {self.at.address} on"
+        return (
+            f"{describe_tier(self.tier)} unavailable for a while, starting with {describe_operation(self.at.address)}"
+        )

@@ -12,9 +12,10 @@ from typing import ClassVar
 
 from hypothesis import strategies as st
 
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.fault import Fault, JobControl
 from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.phrasing import plural
 from chaosckpt.model.topology import Topology
 
 
@@ -31,16 +32,16 @@ class WorldSize(Fault, frozen=True, tag="world-size"):
         return self.to
 
     def prepare(self, job: JobControl) -> str | None:
-        return f"the job starts as {self.to}, {self.to.world_size} ranks"
+        return f"the job starts as {self.to}, {plural(self.to.world_size, 'rank')}"
 
     def describe(self) -> str:
-        return f"restart as {self.to} ({self.to.world_size} ranks)"
+        return f"job restarted as {self.to} ({plural(self.to.world_size, 'rank')})"
 
     @classmethod
-    def strategy(cls, scene: Scene) -> st.SearchStrategy[WorldSize] | None:
+    def strategy(cls, context: FaultContext) -> st.SearchStrategy[WorldSize] | None:
         """Only to topologies that the census has a golden run of, so that faults after it know their addresses."""
-        known = set(scene.census.topologies)
-        others = [to for to in scene.scenario.topology.topologies if to != scene.topology and to in known]
-        if not scene.attempt or not others:
+        known = set(context.census.topologies)
+        others = [to for to in context.scenario.topology.topologies if to != context.topology and to in known]
+        if not context.attempt or not others:
             return None
         return st.sampled_from(others).map(cls)

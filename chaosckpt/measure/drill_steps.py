@@ -174,8 +174,8 @@ def trained(scenario: Scenario, restart: Restart, findings: Findings) -> StepRes
 
 def interruption(findings: Findings) -> Interruption:
     """One kill of the later save, and how the job went on."""
-    landed = next((at.event for at in findings.view.all(j.FaultLanded)), None)
-    missed = next((at.event for at in findings.view.all(j.FaultMissed)), None)
+    landed = next((at.event for at in findings.view.all(j.FaultInjected)), None)
+    missed = next((at.event for at in findings.view.all(j.FaultNotInjected)), None)
     at = (
         landed.evidence.removeprefix("held and struck ")
         if landed is not None

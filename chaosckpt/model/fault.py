@@ -8,16 +8,16 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 import msgspec
 
 from chaosckpt.model.decision import Decision
-from chaosckpt.model.disturbance import Disturbance
 from chaosckpt.model.guarantee import Guarantee
-from chaosckpt.model.operation import Address, Operation, When
+from chaosckpt.model.mutation import Mutation
+from chaosckpt.model.operation import Address, Operation, When, tier_of
 from chaosckpt.model.topology import Topology
 
 Ends = Literal["job", "rank", "perhaps", "nothing"]
 
 
 class Trigger(msgspec.Struct, frozen=True, order=True):
-    """The operation at which a fault strikes: before it, after it, or when `torn_bytes` of its data are written."""
+    """The operation at which a fault is injected: before it, after it, or when `torn_bytes` of its data are written."""
 
     address: Address
     when: When = "before"
@@ -38,7 +38,7 @@ class JobControl(Protocol):
         """Return when no rank can go further by itself; raises NotArrived where that can't be established."""
 
     def kill_job(self) -> None:
-        """Stop every rank at once where it stands: no operation lands any more."""
+        """Stop every rank at once where it stands: no operation is performed any more."""
 
     def kill_rank(self, rank: int) -> None:
         """SIGKILL one rank's process tree; its peers live on."""
@@ -62,7 +62,7 @@ class JobControl(Protocol):
         """The node dies: its processes by SIGKILL, its node-local storage with them; a spare takes its place at the restart."""
 
     def activate(self, on: bool = True) -> None:
-        """Set this fault's `Memory.struck` on every node: from here on it is in force everywhere (or nowhere)."""
+        """Set this fault's `Memory.took_effect` on every node: from here on it is in force everywhere (or nowhere)."""
 
     def resume(self) -> None:
         """Let every operation that this fault held go on."""
@@ -73,31 +73,31 @@ class JobControl(Protocol):
     def drop_storage(self, tier: str, node: int | None = None) -> int:
         """Delete what a tier holds (of one node, when node-local). Returns the number of files deleted."""
 
-    def disturb(self, tier: str, node: int | None, disturbance: Disturbance) -> tuple[str, ...]:
-        """Change files of a tier (of one node, when node-local) between two attempts. Returns what was done, in words."""
+    def mutate(self, tier: str, node: int | None, mutation: Mutation) -> str | None:
+        """Change files of a tier (of one node, when node-local) between attempts. Returns what was done, in words; None for nothing."""
 
 
 class Memory(msgspec.Struct):
     """What a fault remembers within one attempt on one node while it decides about operations."""
 
     counters: dict[str, int] = {}
-    struck: bool = False
+    took_effect: bool = False
 
 
 class Fault(msgspec.Struct, frozen=True, tag_field="kind", tag="none"):
     """Base of all faults. A kind is a frozen subclass with a `tag`; override what applies and leave the rest.
 
     The life of a fault in its attempt: `topology` and `prepare` before the ranks start; `decide` at every operation, on the
-    node of the rank; `land` in the trial runner, once each trigger of `holds` is reached.
+    node of the rank; `inject` in the trial runner, once each trigger of `holds` is reached.
     """
 
     ends: ClassVar[Ends] = "nothing"
     """What stops by this fault: the whole job, some rank (the job then ends by itself), perhaps the job (an error which the
     target may survive), or nothing. A schedule has at most one fault that ends anything in an attempt, and nothing after it."""
     lingers: ClassVar[bool] = False
-    """Whether ranks go on for a while after it struck, so that what it held may yet happen."""
+    """Whether ranks go on for a while after it took effect, so that what it held may yet happen."""
     between: ClassVar[bool] = False
-    """Whether it strikes between two attempts (`topology`, `prepare`), before any rank runs."""
+    """Whether it is injected between two attempts (`topology`, `prepare`), before any rank runs."""
     drops: ClassVar[str | None] = None
     """The storage tier whose content is gone after it, on one node at least."""
     blurs: ClassVar[bool] = False
@@ -108,33 +108,33 @@ class Fault(msgspec.Struct, frozen=True, tag_field="kind", tag="none"):
     """Guarantees under which a checkpoint must outlive this fault; a target without them may lose it, but never lie."""
 
     @classmethod
-    def strategy(cls, scene: Any) -> Any:
-        """A Hypothesis strategy for faults of this kind in `scene` (chaosckpt.faults.scene.Scene); None where none can strike."""
+    def strategy(cls, context: Any) -> Any:
+        """A Hypothesis strategy for faults of this kind (`context` is a faults.context.FaultContext); None where there are none."""
         return None
 
     @classmethod
-    def singles(cls, scene: Any) -> Iterable[Fault]:
-        """Every fault of this kind worth a trial of its own in `scene`, in a fixed order. Few kinds have any."""
+    def singles(cls, context: Any) -> Iterable[Fault]:
+        """Every fault of this kind worth a trial of its own in `context`, in a fixed order. Few kinds have any."""
         return ()
 
     def holds(self) -> tuple[Trigger, ...]:
-        """Operations to be held at the gate; `land` is called when all of them are."""
+        """Operations to be held at the gate; `inject` is called when all of them are."""
         return ()
 
-    def strikes(self) -> tuple[Trigger, ...]:
-        """The operations at which it strikes, held or not; empty where it names none."""
+    def triggers(self) -> tuple[Trigger, ...]:
+        """The operations at which it is injected, held or not; empty where it names none."""
         return self.holds()
 
     def accepts(self, op: str) -> bool:
-        """Whether it can strike an operation of this name."""
+        """Whether it can be injected into an operation of this name."""
         return True
 
     def moved(self, at: Sequence[Trigger]) -> Self:
-        """The same fault, striking at these operations (one or more)."""
+        """The same fault at these operations (one or more)."""
         return self
 
     def simpler(self) -> Iterable[Self]:
-        """The same fault with one field nearer its minimum, simplest first; where it strikes stays. For shrinking."""
+        """The same fault with one field nearer its minimum, simplest first; its triggers stay. For shrinking."""
         return ()
 
     def topology(self, current: Topology) -> Topology:
@@ -142,18 +142,18 @@ class Fault(msgspec.Struct, frozen=True, tag_field="kind", tag="none"):
         return current
 
     def prepare(self, job: JobControl) -> str | None:
-        """Strike between two attempts. Returns the evidence, or None where nothing could be struck."""
+        """Inject it between two attempts. Returns the evidence, or None where there was nothing to do it to."""
         return None
 
     def decide(self, operation: Operation, memory: Memory) -> Decision:
-        """Answer one operation at the gate: None lets it pass. Set `memory.struck` when the fault landed here."""
+        """Answer one operation at the gate: None lets it pass. Set `memory.took_effect` when the fault took effect here."""
         return None
 
-    def land(self, job: JobControl) -> None:
-        """Strike: every trigger of `holds` is held."""
+    def inject(self, job: JobControl) -> None:
+        """Inject it now: every trigger of `holds` is held."""
 
     def describe(self) -> str:
-        """One phrase for people, as in "SIGKILL of rank 1 before write #3 on shared:step_4/__1_0.distcp"."""
+        """One phrase for people, as in "rank 1 killed by SIGKILL before rank 1's fourth write to step_4/__1_0.distcp"."""
         return type(self).__name__
 
     @property
@@ -165,12 +165,45 @@ class Fault(msgspec.Struct, frozen=True, tag_field="kind", tag="none"):
 
 
 class PointFault(Fault, frozen=True):
-    """Base of the faults that strike at one operation."""
+    """Base of the faults that are injected at one operation."""
 
     at: Trigger
 
-    def strikes(self) -> tuple[Trigger, ...]:
+    def triggers(self) -> tuple[Trigger, ...]:
         return (self.at,)
 
     def moved(self, at: Sequence[Trigger]) -> Self:
         return msgspec.structs.replace(self, at=at[0])
+
+
+class TierFault(PointFault, frozen=True):
+    """Base of the faults whose trigger is held while every node learns of them; they are injected into its tier."""
+
+    triggered_by: ClassVar[frozenset[str]] = frozenset()
+    """The names of the operations that it can be triggered by."""
+
+    def holds(self) -> tuple[Trigger, ...]:
+        return (self.at,)
+
+    @property
+    def tier(self) -> str:
+        """The storage tier of the trigger."""
+        return tier_of(self.at.address.path)
+
+    def concerns(self, operation: Operation) -> bool:
+        """Whether an operation is on the fault's tier."""
+        return operation.address.path.startswith(self.tier + ":")
+
+    @classmethod
+    def strategy(cls, context: Any) -> Any:
+        """Before any operation of `triggered_by`."""
+
+        def accepted(point: Any) -> bool:
+            return bool(point.address.op in cls.triggered_by)
+
+        if not context.can_inject(accepted):
+            return None
+        return context.points(accepted).map(lambda i: cls(Trigger(context.golden.points[i].address)))
+
+    def accepts(self, op: str) -> bool:
+        return op in self.triggered_by

@@ -254,8 +254,8 @@ class RankExited(Event, frozen=True, kw_only=True):
     stderr_tail: str = ""
 
 
-class FaultLanded(Event, frozen=True, kw_only=True):
-    """Evidence that the fault with this index in the attempt's plan struck. `operation` where it struck one."""
+class FaultInjected(Event, frozen=True, kw_only=True):
+    """Evidence that the fault with this index in the attempt's plan took effect. `operation` where it was injected into one."""
 
     fault: int
     kind: str
@@ -267,8 +267,8 @@ class FaultLanded(Event, frozen=True, kw_only=True):
     """The fault's `needs`: a target without one of these guarantees may lose its checkpoints by this fault."""
 
 
-class FaultMissed(Event, frozen=True, kw_only=True):
-    """The attempt ended and this fault had not struck, for this reason."""
+class FaultNotInjected(Event, frozen=True, kw_only=True):
+    """The attempt ended and this fault had not been injected, for this reason."""
 
     fault: int
     kind: str
@@ -284,7 +284,7 @@ class StorageDestroyed(Event, frozen=True, kw_only=True):
     cause: Literal["node-loss", "local-storage-loss", "shared-storage-loss"]
 
 
-class StorageDisturbed(Event, frozen=True, kw_only=True):
+class StorageMutated(Event, frozen=True, kw_only=True):
     """Between two attempts the harness changed what a tier held: a file was damaged, planted, or its times were set.
 
     `damages`: content that a checkpoint needs is no longer what was written.
@@ -337,9 +337,10 @@ class TrialEnded(Event, frozen=True, kw_only=True):
 
 
 AnyEvent = (
-    TrialStarted | AttemptStarted | SaveStarted | Outstanding | SaveFailed | Acknowledged | RecoveryStarted | Recovered | Finished
-    | Raised | RankExited | FaultLanded | FaultMissed | StorageDestroyed | StorageDisturbed | ErrorInjected | Untraced | AttemptEnded
-    | Reference | Audited | AuditEnded | StorageLeft | CheckpointsSeen | Said | Probed | ResultCompared | HarnessTrouble | TrialEnded
+    TrialStarted | AttemptStarted | SaveStarted | Outstanding | SaveFailed | Acknowledged | RecoveryStarted | Recovered
+    | Finished | Raised | RankExited | FaultInjected | FaultNotInjected | StorageDestroyed | StorageMutated | ErrorInjected
+    | Untraced | AttemptEnded | Reference | Audited | AuditEnded | StorageLeft | CheckpointsSeen | Said | Probed
+    | ResultCompared | HarnessTrouble | TrialEnded
 )  # fmt: skip
 
 

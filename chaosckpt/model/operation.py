@@ -40,6 +40,11 @@ class Address(msgspec.Struct, frozen=True, order=True):
         return f"rank {self.rank} {self.op} #{self.nth} on {self.path} (incarnation {self.incarnation}, {self.role})"
 
 
+def tier_of(path: str) -> str:
+    """The storage tier of a path as the census has it, `tier:relative`."""
+    return path.partition(":")[0]
+
+
 def step_address(rank: int, step: int) -> Address:
     """The coordinate of a rank's training thread: about to train this step."""
     return Address(rank, "main", STEP, f"step:{step}", 0, 0)

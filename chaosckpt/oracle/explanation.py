@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from chaosckpt.model.journal import Journal, StorageDisturbed, StorageLeft
+from chaosckpt.model.journal import Journal, StorageLeft, StorageMutated
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.topology import Topology
 from chaosckpt.model.verdict import Verdict
@@ -116,7 +116,7 @@ def _audits(view: TrialView) -> list[str]:
 
 
 def _disturbed(view: TrialView) -> list[str]:
-    found = [f"  #{at.index} {in_words(at.event)}" for at in view.all(StorageDisturbed)]
+    found = [f"  #{at.index} {in_words(at.event)}" for at in view.all(StorageMutated)]
     found += [f"  #{at.index} {in_words(at.event)}" for at in view.all(StorageLeft)]
     return ["Storage:", *found] if found else []
 

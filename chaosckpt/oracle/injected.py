@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from chaosckpt.model.journal import ErrorInjected, FaultLanded, SaveStarted
+from chaosckpt.model.journal import ErrorInjected, FaultInjected, SaveStarted
 from chaosckpt.oracle.saves import Save, saves
 from chaosckpt.oracle.view import At, AttemptView, TrialView
 
@@ -29,7 +29,7 @@ def injected(attempt: AttemptView) -> list[Injected]:
     """Those of one attempt, in order; errors injected into its recovery aren't among them."""
     labels = {
         landed.event.operation.address: landed.event.label
-        for landed in attempt.all(FaultLanded)
+        for landed in attempt.all(FaultInjected)
         if landed.event.operation is not None
     }
     found = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from chaosckpt.model.journal import FaultLanded, FaultMissed, HarnessTrouble, Journal, TrialEnded, Untraced
+from chaosckpt.model.journal import FaultInjected, FaultNotInjected, HarnessTrouble, Journal, TrialEnded, Untraced
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.verdict import Verdict, Violation
 from chaosckpt.oracle.failures import ended_before_recovery
@@ -80,8 +80,8 @@ def _doubts(view: TrialView) -> Iterator[str]:
 
 def doubtful_faults(view: TrialView) -> Iterator[str]:
     """Each planned fault that did not land, in words."""
-    landed = {(at.event.attempt, at.event.fault) for at in view.all(FaultLanded)}
-    missed = {(at.event.attempt, at.event.fault): at.event.reason for at in view.all(FaultMissed)}
+    landed = {(at.event.attempt, at.event.fault) for at in view.all(FaultInjected)}
+    missed = {(at.event.attempt, at.event.fault): at.event.reason for at in view.all(FaultNotInjected)}
     for attempt, index, kind in view.planned_faults():
         if (attempt, index) in landed:
             continue
@@ -99,7 +99,7 @@ def _doubtful_hang(attempt: AttemptView) -> Iterator[str]:
 
 def doubtful_trace(view: TrialView) -> Iterator[str]:
     """What reached storage past the gate in an attempt in which a fault struck, in words."""
-    struck = {at.event.attempt for at in view.all(FaultLanded)}
+    struck = {at.event.attempt for at in view.all(FaultInjected)}
     for at in view.all(Untraced):
         if at.event.attempt in struck and not at.event.refused:
             yield (

@@ -24,7 +24,7 @@ def aftermath(view: TrialView, before: int, attempt: int) -> str:
     return blamed(guilty(view.journal.events, before, attempt))
 
 
-def blamed(fault: j.FaultLanded | None) -> str:
+def blamed(fault: j.FaultInjected | None) -> str:
     """A sentence that names a fault as the one most likely behind something; empty where there is none."""
     if fault is None:
         return ""
@@ -96,14 +96,14 @@ def in_words(event: AnyEvent) -> str:  # noqa: C901 - one line for each kind of 
             return f"rank {event.rank} raised {event.error_type} in {event.where}: {_short(event.message)}"
         case j.RankExited():
             return f"rank {event.rank} {ending(event)}, by {event.by} (attempt {event.attempt})"
-        case j.FaultLanded():
+        case j.FaultInjected():
             return f"fault {event.fault} of attempt {event.attempt} ({event.kind}) landed: {event.evidence}"
-        case j.FaultMissed():
+        case j.FaultNotInjected():
             return f"fault {event.fault} of attempt {event.attempt} ({event.kind}) missed: {event.reason}"
         case j.StorageDestroyed():
             where = "" if event.node is None else f" of node {event.node}"
             return f"{event.tier} storage{where} destroyed ({event.cause}, {event.files} files)"
-        case j.StorageDisturbed():
+        case j.StorageMutated():
             return f"{event.path or event.tier}: {event.what}"
         case j.ErrorInjected():
             return f"{event.error} injected into rank {event.rank}: {event.operation.address}"

@@ -3,21 +3,21 @@ cover."""
 
 from __future__ import annotations
 
-from chaosckpt.strategies.coverage import CensusPoint, aims_at_recovery, all_points, points, struck
+from chaosckpt.strategies.coverage import CensusPoint, aims_at_recovery, all_points, covered, points
 from chaosckpt.strategies.drawing import STRATEGY_VERSION, draw, is_single
-from chaosckpt.strategies.forecast import Atlas, Expected
+from chaosckpt.strategies.prediction import CensusIndex, PredictedRun
 from chaosckpt.strategies.schedules import schedules
 
 __all__ = [
     "STRATEGY_VERSION",
-    "Atlas",
+    "CensusIndex",
     "CensusPoint",
-    "Expected",
+    "PredictedRun",
     "aims_at_recovery",
     "all_points",
+    "covered",
     "draw",
     "is_single",
     "points",
     "schedules",
-    "struck",
 ]

@@ -1,5 +1,5 @@
-"""Coverage: the points of the census that a search can strike, and those that a schedule aims at or a trial has
-struck."""
+"""Coverage: the points of the census that faults can be injected at, those that a schedule aims at, and those that a
+trial has covered."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import msgspec
 from chaosckpt.model.census import Census, unsteady
 from chaosckpt.model.operation import Address
 from chaosckpt.model.schedule import Schedule
-from chaosckpt.strategies.forecast import Atlas
+from chaosckpt.strategies.prediction import CensusIndex
 
 
 class CensusPoint(msgspec.Struct, frozen=True, order=True):
-    """An operation that can be struck. `restarted`: as part of the recovery after a crash, not of the first launch."""
+    """An operation that a fault can be injected at. `restarted`: as part of the recovery after a crash, not of the first launch."""
 
     address: Address
     restarted: bool = False
@@ -38,26 +38,26 @@ def points(schedule: Schedule, census: Census) -> frozenset[CensusPoint]:
     known = all_points(census)
     aimed: set[CensusPoint] = set()
     for number, plan in enumerate(schedule.attempts):
-        for trigger in (trigger for fault in plan.faults for trigger in fault.strikes()):
+        for trigger in (trigger for fault in plan.faults for trigger in fault.triggers()):
             found = _place(number, trigger.address, known)
             if found is not None:
                 aimed.add(found)
     return frozenset(aimed)
 
 
-def struck(attempt: int, address: Address, known: frozenset[CensusPoint]) -> CensusPoint | None:
+def covered(attempt: int, address: Address, known: frozenset[CensusPoint]) -> CensusPoint | None:
     """The point that evidence of a fault at this operation covers; None for an operation outside `known`
     (all_points)."""
     return _place(attempt, address, known)
 
 
 def aims_at_recovery(schedule: Schedule, census: Census) -> bool:
-    """Whether some fault of the schedule strikes while a job recovers that was stopped before."""
-    expected = Atlas(census).attempts(schedule)
-    for number, (plan, course) in enumerate(zip(schedule.attempts, expected, strict=False)):
-        for trigger in (trigger for fault in plan.faults for trigger in fault.strikes()):
-            i = course.map.index(trigger.address)
-            if number and i is not None and course.map.points[i].label.step is None:
+    """Whether some fault of the schedule is injected while a job recovers that was stopped before."""
+    predicted = CensusIndex(census).attempts(schedule)
+    for number, (plan, course) in enumerate(zip(schedule.attempts, predicted, strict=False)):
+        for trigger in (trigger for fault in plan.faults for trigger in fault.triggers()):
+            i = course.golden.index(trigger.address)
+            if number and i is not None and course.golden.points[i].label.step is None:
                 return True
     return False
 

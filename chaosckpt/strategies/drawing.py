@@ -15,7 +15,7 @@ from hypothesis.configuration import set_hypothesis_home_dir
 from chaosckpt.model.census import Census
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import Schedule
-from chaosckpt.strategies.schedules import Deck, Kinds, from_deck
+from chaosckpt.strategies.schedules import DrawSpace, Kinds, from_space
 from chaosckpt.strategies.singles import baring, permutation, single_schedules
 
 STRATEGY_VERSION = 2
@@ -48,12 +48,12 @@ class _Search:
     kinds: Kinds
 
     @cached_property
-    def deck(self) -> Deck:
-        return Deck.of(self.scenario, self.census, self.kinds)
+    def space(self) -> DrawSpace:
+        return DrawSpace.of(self.scenario, self.census, self.kinds)
 
     @cached_property
     def singles(self) -> tuple[Schedule, ...]:
-        return single_schedules(self.scenario, self.deck.atlas, self.deck.kinds)
+        return single_schedules(self.scenario, self.space.census_index, self.space.kinds)
 
     @cached_property
     def orders(self) -> dict[int, list[int]]:
@@ -72,7 +72,7 @@ class _Search:
         return self.singles[self.orders[seed][number]]
 
     def schedule(self, seed: int, index: int) -> Schedule:
-        if index == 0 or not self.deck.kinds:
+        if index == 0 or not self.space.kinds:
             return Schedule()
         return self.single(seed, index) or self.drawn(seed, index)
 
@@ -89,7 +89,7 @@ class _Search:
         box: list[Schedule] = []
 
         @settings(database=None, deadline=None)
-        @given(from_deck(self.deck))
+        @given(from_space(self.space))
         def one(schedule: Schedule) -> None:
             box[:] = [schedule]
 

@@ -5,49 +5,51 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.faults.cut import Cut
-from chaosckpt.faults.scene import Scene
 from chaosckpt.model.census import Census
 from chaosckpt.model.fault import Fault, Trigger
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import AttemptPlan, Schedule
-from chaosckpt.strategies.forecast import Atlas
+from chaosckpt.strategies.prediction import CensusIndex
 
 
-def single_schedules(scenario: Scenario, atlas: Atlas, kinds: Mapping[str, type[Fault]]) -> tuple[Schedule, ...]:
+def single_schedules(
+    scenario: Scenario, census_index: CensusIndex, kinds: Mapping[str, type[Fault]]
+) -> tuple[Schedule, ...]:
     """One schedule a point, in a fixed order.
 
     A point of a recovery needs something to recover: its schedule kills the job right after the commit of the step
-    that this recovery resumes from (where whole-job kills are drawn at all), and strikes in the second attempt.
+    that this recovery resumes from (where whole-job kills are drawn at all), and injects in the second attempt.
     """
-    first = Scene(scenario=scenario, census=atlas.census, map=atlas.main)
+    first = FaultContext(scenario=scenario, census=census_index.census, golden=census_index.main)
     found = [Schedule((AttemptPlan((fault,)),)) for fault in _all_singles(first, kinds)]
-    for opening, recovery in recoveries(scenario, atlas, kinds):
+    for opening, recovery in recoveries(scenario, census_index, kinds):
         found += [Schedule((opening, AttemptPlan((fault,)))) for fault in _all_singles(recovery, kinds)]
     return tuple(dict.fromkeys(found))
 
 
 def recoveries(
-    scenario: Scenario, atlas: Atlas, kinds: Mapping[str, type[Fault]]
-) -> Iterator[tuple[AttemptPlan, Scene]]:
-    """For each saved step: the plan of a first attempt after which it is resumed from, and the scene of that
+    scenario: Scenario, census_index: CensusIndex, kinds: Mapping[str, type[Fault]]
+) -> Iterator[tuple[AttemptPlan, FaultContext]]:
+    """For each saved step: the plan of a first attempt after which it is resumed from, and the context of that
     recovery."""
     if "cut" not in kinds or scenario.faults.max_attempts < 2:
         return
-    main = atlas.main
+    main = census_index.main
     # Where saves overlap, the one after a commit may be complete as well by the time all are at rest: but not after the last.
     overlap = scenario.workload.outstanding > 1
     for commit in list(main.commits.values())[-1 if overlap else 0 :]:
         opening = AttemptPlan((Cut((Trigger(main.points[commit].address, "after"),)),))
-        expected = atlas.following(atlas.start(), opening)
-        if not expected.exact:
+        predicted = census_index.following(census_index.start(), opening)
+        if not predicted.exact:
             continue
         yield (
             opening,
-            Scene(
+            FaultContext(
                 scenario=scenario,
-                census=atlas.census,
-                map=expected.map,
+                census=census_index.census,
+                golden=predicted.golden,
                 attempt=1,
                 history=(opening,),
                 recovery_only=True,
@@ -55,9 +57,9 @@ def recoveries(
         )
 
 
-def _all_singles(scene: Scene, kinds: Mapping[str, type[Fault]]) -> Iterator[Fault]:
+def _all_singles(context: FaultContext, kinds: Mapping[str, type[Fault]]) -> Iterator[Fault]:
     for name in sorted(kinds):
-        yield from kinds[name].singles(scene)
+        yield from kinds[name].singles(context)
 
 
 def baring(census: Census) -> frozenset[Schedule]:

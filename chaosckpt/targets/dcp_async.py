@@ -1,4 +1,4 @@
-"""`dcp-async`: PyTorch's asynchronous distributed checkpoint in a thread, never two saves at a time."""
+"""`dcp-async` and `dcp-async-overlapping`: PyTorch's asynchronous distributed checkpoint in a thread, one save at a time or two."""
 
 from __future__ import annotations
 
@@ -100,3 +100,14 @@ def new_group() -> dist.ProcessGroup:
     group = dist.new_group(backend="gloo", timeout=timeout)
     assert isinstance(group, dist.ProcessGroup)
     return group
+
+
+class DcpAsyncOverlapping(DcpAsync):
+    """As `dcp-async`, but a save may begin while the one before it is still being written.
+
+    Each save under way has its own writer, its own copy of the state and its own process group: torch's are not made to
+    be shared by two saves at a time. Checkpoints are retired in the order of their saves.
+    """
+
+    name = "dcp-async-overlapping"
+    outstanding = 2

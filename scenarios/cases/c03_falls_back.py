@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaosckpt.targets.api import CheckpointError, Chosen, Intent, Nothing
-from chaosckpt.targets.canaries.early_marker import EarlyMarker
+from chaosckpt.targets.canaries.markers import EarlyMarker
 from chaosckpt.workload.state import TrainState
 
 

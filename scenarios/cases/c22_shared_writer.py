@@ -11,7 +11,7 @@ from torch.distributed.checkpoint import state_dict_saver
 from torch.distributed.checkpoint.filesystem import FileSystemWriter
 
 from chaosckpt.targets.api import Context
-from chaosckpt.targets.dcp_async_overlapping import DcpAsyncOverlapping
+from chaosckpt.targets.dcp_async import DcpAsyncOverlapping
 
 
 class SharedWriter(DcpAsyncOverlapping):

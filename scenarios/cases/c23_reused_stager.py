@@ -12,7 +12,7 @@ from torch.distributed.checkpoint import state_dict_saver
 from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
 
 from chaosckpt.targets.api import Context
-from chaosckpt.targets.dcp_async_overlapping import DcpAsyncOverlapping
+from chaosckpt.targets.dcp_async import DcpAsyncOverlapping
 
 # What needs an accelerator is off.
 OPTIONS = StagingOptions(

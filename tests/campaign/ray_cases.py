@@ -41,7 +41,7 @@ def story(journal: j.Journal) -> dict[str, object]:
         event.rank: event.chosen for event in journal.events if isinstance(event, j.Recovered) and event.attempt == 1
     }
     return {
-        "landed": [event.kind for event in journal.events if isinstance(event, j.FaultLanded)],
+        "landed": [event.kind for event in journal.events if isinstance(event, j.FaultInjected)],
         "outcomes": [event.outcome for event in journal.events if isinstance(event, j.AttemptEnded)],
         "recovered": [recovered.get(0), recovered.get(1)],
         "finished": sorted(event.rank for event in journal.events if isinstance(event, j.Finished)),

@@ -16,52 +16,52 @@ from chaosckpt.faults.cut import Cut
 from chaosckpt.faults.latency import Latency
 from chaosckpt.model.fault import Fault, Trigger
 from chaosckpt.model.schedule import AttemptPlan, Schedule
-from chaosckpt.strategies import Atlas, draw, schedules
+from chaosckpt.strategies import CensusIndex, draw, schedules
 from tests.strategies import dcp_model
 from tests.strategies.kinds import KINDS
 
 CENSUS = dcp_model.census()
 SCENARIO = dcp_model.scenario()
-ATLAS = Atlas(CENSUS)
+CENSUS_INDEX = CensusIndex(CENSUS)
 Predicate = Callable[[Schedule], bool]
 
 
 def half_overwritten(schedule: Schedule) -> bool:
     """Planted: a kill leaves some rank's shard of a second or later save opened, and rank 0's metadata not renamed."""
-    for plan, expected in zip(schedule.attempts, ATLAS.attempts(schedule), strict=False):
+    for plan, expected in zip(schedule.attempts, CENSUS_INDEX.attempts(schedule), strict=False):
         for fault in plan.faults:
-            counts = expected.map.at_rest(fault.strikes()) if fault.ends in ("job", "rank") else None
+            counts = expected.golden.at_rest(fault.triggers()) if fault.ends in ("job", "rank") else None
             for rank, count in enumerate(counts or ()):
-                for i in expected.map.of_rank(rank)[:count]:
-                    point = expected.map.points[i]
+                for i in expected.golden.of_rank(rank)[:count]:
+                    point = expected.golden.points[i]
                     if (point.address.op, point.label.stage) != ("open_write", "persist") or point.label.step == 2:
                         continue
-                    commit = expected.map.commits[point.label.step or 0]
-                    if counts is not None and counts[0] <= expected.map.place(commit):
+                    commit = expected.golden.commits[point.label.step or 0]
+                    if counts is not None and counts[0] <= expected.golden.place(commit):
                         return True
     return False
 
 
 def killed_while_loading(schedule: Schedule) -> bool:
     """Planted: something that can end an attempt strikes while a restarted job loads."""
-    for number, (plan, expected) in enumerate(zip(schedule.attempts, ATLAS.attempts(schedule), strict=False)):
-        for trigger in (trigger for fault in plan.faults if fault.ends != "nothing" for trigger in fault.strikes()):
-            i = expected.map.index(trigger.address)
-            if number and i is not None and expected.map.points[i].label.stage == "load":
+    for number, (plan, expected) in enumerate(zip(schedule.attempts, CENSUS_INDEX.attempts(schedule), strict=False)):
+        for trigger in (trigger for fault in plan.faults if fault.ends != "nothing" for trigger in fault.triggers()):
+            i = expected.golden.index(trigger.address)
+            if number and i is not None and expected.golden.points[i].label.stage == "load":
                 return True
     return False
 
 
 def torn_metadata(schedule: Schedule) -> bool:
     """Planted: only a torn write of the metadata does it; before and after are fine."""
-    triggers = [trigger for fault in schedule.faults for trigger in fault.strikes()]
+    triggers = [trigger for fault in schedule.faults for trigger in fault.triggers()]
     return any(t.when == "torn" and t.address.path.endswith(".metadata.tmp") for t in triggers)
 
 
 def failed_write(schedule: Schedule) -> bool:
     """Planted: an error of a write or an fsync, wherever."""
     return any(
-        fault.kind == "errno" and fault.strikes()[0].address.op in ("write", "fsync") for fault in schedule.faults
+        fault.kind == "errno" and fault.triggers()[0].address.op in ("write", "fsync") for fault in schedule.faults
     )
 
 
@@ -97,10 +97,10 @@ def without_one(schedule: Schedule) -> list[Schedule]:
 def out_of_place(schedule: Schedule) -> bool:
     """Whether some fault strikes an operation that its attempt is not going to do."""
     return any(
-        course.map.index(trigger.address) is None
-        for plan, course in zip(schedule.attempts, ATLAS.attempts(schedule), strict=False)
+        course.golden.index(trigger.address) is None
+        for plan, course in zip(schedule.attempts, CENSUS_INDEX.attempts(schedule), strict=False)
         for fault in plan.faults
-        for trigger in fault.strikes()
+        for trigger in fault.triggers()
     )
 
 
@@ -118,16 +118,16 @@ def test_every_failing_schedule_gets_minimal(predicate):
 @pytest.mark.parametrize(
     ("predicate", "faults"),
     [
-        (half_overwritten, ["kill of the whole job before rank 0 open_write #0 on shared:step_4/__0_0.distcp"]),
+        (half_overwritten, ["whole job killed before rank 0 opened step_4/__0_0.distcp for writing"]),
         (
             killed_while_loading,
             [
-                "kill of the whole job before rank 0 mkdir #0 on shared:step_4",
-                "kill of the whole job before rank 0 open_read #0 on shared:step_2/.metadata",
+                "whole job killed before rank 0 made the directory step_4",
+                "whole job killed before rank 0 opened step_2/.metadata for reading",
             ],
         ),
-        (torn_metadata, ["kill of the whole job after 1 bytes of rank 0 write #0 on shared:step_2/.metadata.tmp"]),
-        (failed_write, ["EIO from rank 0 write #0 on shared:step_2/__0_0.distcp"]),
+        (torn_metadata, ["whole job killed after 1 byte of rank 0's first write to step_2/.metadata.tmp"]),
+        (failed_write, ["rank 0's first write to step_2/__0_0.distcp failed with EIO"]),
     ],
 )
 def test_one_cause_ends_as_one_schedule(predicate, faults):
@@ -135,7 +135,7 @@ def test_one_cause_ends_as_one_schedule(predicate, faults):
     starts = failing(predicate)
     assert len(starts) >= 4
     ends = [shrink(schedule, predicate, CENSUS).schedule for schedule in starts]
-    assert [fault.describe().partition(" (")[0] for fault in ends[0].faults] == faults
+    assert [fault.describe() for fault in ends[0].faults] == faults
     # A job that was only delayed, and so finished, is another way to have something to recover.
     alike = sum(end == ends[0] for end in ends)
     assert alike >= 0.9 * len(ends)
@@ -204,7 +204,7 @@ def test_later_triggers_follow_an_earlier_attempt():
     )
     start = Schedule((AttemptPlan((Cut((Trigger(rename, "after"),)),)), AttemptPlan((Cut((Trigger(read),)),))))
     result = shrink(start, killed_while_loading, CENSUS)
-    assert result.schedule.attempts[1].faults[0].strikes()[0].address.path == "shared:step_2/.metadata"
+    assert result.schedule.attempts[1].faults[0].triggers()[0].address.path == "shared:step_2/.metadata"
 
 
 def test_the_control_without_faults_is_never_tried():

@@ -136,8 +136,8 @@ class Case:
         self.arena.close()
 
 
-def landed(journal: j.Journal) -> list[j.FaultLanded]:
-    return [event for event in journal.events if isinstance(event, j.FaultLanded)]
+def landed(journal: j.Journal) -> list[j.FaultInjected]:
+    return [event for event in journal.events if isinstance(event, j.FaultInjected)]
 
 
 def chosen(journal: j.Journal, attempt: int) -> set[int | None]:

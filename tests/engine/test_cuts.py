@@ -72,7 +72,7 @@ def test_a_cut_through_both_ranks_is_reached_only_where_it_is_consistent(dcp: Ca
     late = dcp.trigger("fsync", "before", rank=1, save=2)
     outcome, events = dcp.cut_only(Cut((early, late)))
     assert outcome == "finished"
-    (missed,) = [event for event in events if isinstance(event, j.FaultMissed)]
+    (missed,) = [event for event in events if isinstance(event, j.FaultNotInjected)]
     assert "1 of its 2 operations" in missed.reason
 
 
@@ -109,7 +109,7 @@ def test_a_cut_through_a_saver_and_the_training_thread(dcp_async: Case, step: in
     assert main.training[main.points.index(point)] == 4
     outcome, events = dcp_async.cut_only(Cut((Trigger(point.address),), ((0, step), (1, step))))
     assert outcome == "killed"
-    (landed,) = [event for event in events if isinstance(event, j.FaultLanded)]
+    (landed,) = [event for event in events if isinstance(event, j.FaultInjected)]
     assert f"on step:{step}" in landed.evidence
 
 
@@ -118,5 +118,5 @@ def test_a_step_that_cannot_be_reached_is_told(dcp_async: Case) -> None:
     point = dcp_async.point(lambda p: (p.address.role, p.address.op, p.label.step) == ("thread", "write", 2), 3)
     outcome, events = dcp_async.cut_only(Cut((Trigger(point.address),), ((0, 5),)))
     assert outcome == "finished"
-    (missed,) = [event for event in events if isinstance(event, j.FaultMissed)]
+    (missed,) = [event for event in events if isinstance(event, j.FaultNotInjected)]
     assert "1 of its 2 operations" in missed.reason

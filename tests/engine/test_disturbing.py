@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from chaosckpt.engine import storage
-from chaosckpt.engine.disturbing import disturb
+from chaosckpt.engine.disturbing import mutate
 from chaosckpt.engine.rank_process import decode_path
 from chaosckpt.errors import HarnessError
-from chaosckpt.model.disturbance import CutOff, Disturbance, Disturbed, FlipBit, Plant, ReverseTimes
+from chaosckpt.model.mutation import CutOff, FlipBit, Mutated, Mutation, Plant, ReverseTimes
 
 NONCES = [re.compile(r"tmp\w{4}")]
 
@@ -26,8 +26,8 @@ def root(tmp_path: Path) -> Path:
     return tier
 
 
-def done(root: Path, what: Disturbance) -> list[Disturbed]:
-    return disturb("shared", root, what, lambda path: decode_path(path, NONCES))
+def done(root: Path, what: Mutation) -> list[Mutated]:
+    return mutate("shared", root, what, lambda path: decode_path(path, NONCES))
 
 
 def test_a_bit_is_turned_over_and_nothing_else(root: Path) -> None:
@@ -36,7 +36,7 @@ def test_a_bit_is_turned_over_and_nothing_else(root: Path) -> None:
     (told,) = done(root, FlipBit("shared:step/a", 5, 1))
     assert (root / "step" / "a").read_bytes() == b"a`cd"
     assert (root / "step" / "a").stat().st_mtime_ns == before
-    assert told == Disturbed("shared:step/a", "bit 1 of byte 1 is turned over")
+    assert told == Mutated("shared:step/a", "bit 1 of byte 1 is turned over")
 
 
 def test_the_end_of_a_file_named_by_its_nonce_is_cut_off(root: Path) -> None:

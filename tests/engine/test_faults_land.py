@@ -189,7 +189,7 @@ def test_a_race_is_decided_either_way(dcp: Case, first: int, second: int) -> Non
     early = dcp.trigger("write", "after", rank=first, save=2, which=3)
     outcome, events = dcp.cut_only(HoldUntil(late, early))
     assert outcome == "finished"
-    assert [event.kind for event in events if isinstance(event, j.FaultLanded)] == ["hold-until"]
+    assert [event.kind for event in events if isinstance(event, j.FaultInjected)] == ["hold-until"]
 
 
 def test_a_directory_that_one_rank_does_not_see(dcp: Case) -> None:
@@ -251,8 +251,8 @@ def test_damage_at_rest(dcp: Case, kind: type[BitFlip | Truncation]) -> None:
     path = dcp.in_recovery("read", rank=0, resumed_from=2).address.path
     journal, verdict = dcp.run([dcp.cut_after_commit(2)], [kind(path, 5)])
     assert verdict.outcome == "pass", verdict
-    (disturbed,) = [event for event in journal.events if isinstance(event, j.StorageDisturbed)]
-    assert (disturbed.path, disturbed.damages) == (path, True)
+    (mutated,) = [event for event in journal.events if isinstance(event, j.StorageMutated)]
+    assert (mutated.path, mutated.damages) == (path, True)
     assert landed(journal)[1].needs == ("integrity",)
 
 
@@ -260,7 +260,7 @@ def test_damage_without_its_file_misses(dcp: Case) -> None:
     """Goal: where there is nothing to strike the trial is no pass, and says why."""
     journal, verdict = dcp.run([dcp.cut_after_commit(1)], [Truncation("shared:step-000003/.metadata")])
     assert verdict.outcome == "inconclusive"
-    (missed,) = [event for event in journal.events if isinstance(event, j.FaultMissed)]
+    (missed,) = [event for event in journal.events if isinstance(event, j.FaultNotInjected)]
     assert "nothing on shared storage" in missed.reason
 
 
@@ -270,8 +270,8 @@ def test_what_misleads_only_by_times_and_numbers(dcp: Case) -> None:
     journal, verdict = dcp.run([stale, dcp.cut_after_commit(2)], [Mtimes()])
     assert verdict.outcome == "pass", verdict
     assert chosen(journal, 1) == {2}
-    disturbed = [event for event in journal.events if isinstance(event, j.StorageDisturbed)]
-    assert [(event.attempt, event.damages) for event in disturbed] == [(0, False), (0, False), (1, False)]
+    mutated = [event for event in journal.events if isinstance(event, j.StorageMutated)]
+    assert [(event.attempt, event.damages) for event in mutated] == [(0, False), (0, False), (1, False)]
 
 
 def test_a_fault_that_does_not_land_is_no_pass(dcp: Case) -> None:
@@ -279,4 +279,4 @@ def test_a_fault_that_does_not_land_is_no_pass(dcp: Case) -> None:
     nowhere = Trigger(Address(0, "main", "write", "shared:nowhere", 1, 0))
     journal, verdict = dcp.run([Cut((nowhere,))])
     assert verdict.outcome == "inconclusive"
-    assert [event.kind for event in journal.events if isinstance(event, j.FaultMissed)] == ["cut"]
+    assert [event.kind for event in journal.events if isinstance(event, j.FaultNotInjected)] == ["cut"]

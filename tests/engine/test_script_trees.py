@@ -90,7 +90,7 @@ def test_one_rank_of_a_tree_is_struck_by_itself(scenario: Scenario) -> None:
     for kind in (Sigkill, Sigstop):
         fault: Fault = kind(at=operation_of(prepared, 1, "rename"))
         journal = run(scenario, prepared, AttemptPlan(faults=(fault,)))
-        landed = [event for event in journal.events if isinstance(event, j.FaultLanded)]
+        landed = [event for event in journal.events if isinstance(event, j.FaultInjected)]
         assert [event.operation.address.rank for event in landed if event.operation] == [1], journal.events
         assert [event.label for event in landed] == [
             "persist of save 4"

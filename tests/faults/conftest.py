@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from chaosckpt.model.disturbance import Disturbance
+from chaosckpt.model.mutation import Mutation
 from chaosckpt.model.topology import Topology
 
 
@@ -59,9 +59,9 @@ class NotedJob:
         self.acts.append(f"drop {tier} of {node}")
         return self.files
 
-    def disturb(self, tier: str, node: int | None, disturbance: Disturbance) -> tuple[str, ...]:
-        self.acts.append(f"disturb {tier} of {node}: {type(disturbance).__name__}")
-        return ("what was done",) * min(self.files, 1)
+    def mutate(self, tier: str, node: int | None, mutation: Mutation) -> str | None:
+        self.acts.append(f"mutate {tier} of {node}: {type(mutation).__name__}")
+        return "what was done" if self.files else None
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import find, given, settings
 
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.faults.cut import Cut
-from chaosckpt.faults.runmap import RunMap
-from chaosckpt.faults.scene import Scene
+from chaosckpt.faults.golden_index import GoldenIndex
 from chaosckpt.model.census import Census, GoldenRun, Label, Point
 from chaosckpt.model.operation import Address, Role
 from chaosckpt.model.topology import Topology
@@ -18,7 +18,7 @@ from tests.strategies import dcp_model
 def test_a_cut_waits_for_rest_and_kills_everyone(job):
     """A cut holds all its triggers, and strikes only when every rank is at rest."""
     cut = Cut((trigger(rank=0), trigger(rank=1)))
-    cut.land(job)
+    cut.inject(job)
     assert cut.holds() == (trigger(rank=0), trigger(rank=1))
     assert job.acts == ["await rest", "kill job"]
 
@@ -34,7 +34,7 @@ def test_steps_are_held_but_not_struck():
     """A cut through training threads holds their steps too; what it strikes are operations, which shrinking moves."""
     cut = Cut((trigger(rank=1),), ((0, 3), (1, 3)))
     assert [str(held.address.path) for held in cut.holds()[1:]] == ["step:3", "step:3"]
-    assert cut.strikes() == (trigger(rank=1),)
+    assert cut.triggers() == (trigger(rank=1),)
     assert "rank 0 about to train step 3" in cut.describe()
     with pytest.raises(ValueError, match="one training step a rank"):
         Cut((trigger(),), ((0, 3), (0, 4)))
@@ -51,7 +51,7 @@ def point(rank: int, role: Role, step: int, nth: int) -> Point:
     return Point(Address(rank, role, "write", f"shared:step_{step}/{rank}", 1, nth), Label("persist", step), 8)
 
 
-def saving_in_threads() -> Scene:
+def saving_in_threads() -> FaultContext:
     """Two ranks whose savers write step 2 in threads, while training comes as far as step 4, and step 4 at the end."""
     points = [point(rank, "thread", 2, nth) for nth in range(3) for rank in range(2)]
     points += [point(rank, "main", 4, nth) for nth in range(3) for rank in range(2)]
@@ -64,7 +64,7 @@ def saving_in_threads() -> Scene:
         training=tuple(4 if i < 6 else 0 for i in order),
         saves=(2, 4),
     )
-    return Scene(scenario=dcp_model.scenario(), census=Census(runs=(run,)), map=RunMap(run))
+    return FaultContext(scenario=dcp_model.scenario(), census=Census(runs=(run,)), golden=GoldenIndex(run))
 
 
 DRAWN = Cut.strategy(saving_in_threads())

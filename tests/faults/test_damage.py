@@ -13,9 +13,9 @@ FILE = "shared:step_4/__0_0.distcp"
 @pytest.mark.parametrize(
     ("fault", "act"),
     [
-        (BitFlip(FILE, 7, 3), "disturb shared of None: FlipBit"),
-        (BitFlip("local:a", node=1), "disturb local of 1: FlipBit"),
-        (Truncation(FILE, 5), "disturb shared of None: CutOff"),
+        (BitFlip(FILE, 7, 3), "mutate shared of None: FlipBit"),
+        (BitFlip("local:a", node=1), "mutate local of 1: FlipBit"),
+        (Truncation(FILE, 5), "mutate shared of None: CutOff"),
     ],
 )
 def test_it_strikes_one_file_between_two_attempts(job, fault, act):

@@ -18,9 +18,9 @@ def test_an_error_strikes_its_operation_only():
     """Other operations pass, and nothing is evidence before the error was given."""
     fault, memory = StorageError(trigger(nth=2)), Memory()
     assert fault.decide(operation(nth=1), memory) is None
-    assert not memory.struck
+    assert not memory.took_effect
     assert fault.decide(operation(nth=2), memory) == EIO
-    assert memory.struck
+    assert memory.took_effect
 
 
 def test_eio_sticks_to_the_content_of_its_file():

@@ -10,6 +10,7 @@ from chaosckpt.faults.node_loss import NodeLoss
 from chaosckpt.faults.shared_storage_loss import SharedStorageLoss
 from chaosckpt.faults.sigkill import Sigkill
 from chaosckpt.faults.sigterm import Sigterm
+from chaosckpt.model.phrasing import describe_trigger
 from tests.faults.operations import trigger
 
 
@@ -18,9 +19,9 @@ def test_moved_keeps_all_but_the_place(fault):
     """Shrinking moves a fault to another operation and changes nothing else."""
     elsewhere = trigger(op="rename", rank=0)
     moved = fault.moved([elsewhere])
-    assert moved.strikes() == (elsewhere,)
-    assert moved.moved(fault.strikes()) == fault
-    assert str(elsewhere) in moved.describe()
+    assert moved.triggers() == (elsewhere,)
+    assert moved.moved(fault.triggers()) == fault
+    assert describe_trigger(elsewhere) in moved.describe()
 
 
 def test_nothing_to_drop_is_no_evidence(job):

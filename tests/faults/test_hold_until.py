@@ -11,9 +11,9 @@ from tests.faults.operations import trigger
 def test_both_go_on_when_the_peer_has_passed(job):
     """One is held before its operation, the peer after its own: then both are let go."""
     fault = HoldUntil(trigger(rank=1), trigger(rank=0, when="after"))
-    fault.land(job)
+    fault.inject(job)
     assert job.acts == ["resume"]
-    assert fault.holds() == fault.strikes() == (fault.at, fault.until)
+    assert fault.holds() == fault.triggers() == (fault.at, fault.until)
 
 
 @pytest.mark.parametrize(

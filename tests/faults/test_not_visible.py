@@ -24,7 +24,7 @@ def test_it_hides_a_directory_from_listings_and_lookups():
     fault, memory = NotVisible(first(), FOLDER), Memory()
     assert fault.decide(operation("stat", FOLDER), memory) is None, "before the trigger everything is seen"
     assert fault.decide(operation("list", "shared:."), memory) == Hide(("step_4",))
-    assert memory.struck
+    assert memory.took_effect
     assert fault.decide(operation("open_read", f"{FOLDER}/.metadata"), memory) == MISSING
     assert fault.decide(operation("stat", FOLDER), memory) == MISSING
     assert fault.decide(operation("stat", "shared:step_40"), memory) is None
@@ -33,7 +33,7 @@ def test_it_hides_a_directory_from_listings_and_lookups():
 
 def test_other_ranks_see_it():
     """Only the view of the trigger's rank lags."""
-    fault, memory = NotVisible(Trigger(address("list", "shared:.", rank=0)), FOLDER), Memory(struck=True)
+    fault, memory = NotVisible(Trigger(address("list", "shared:.", rank=0)), FOLDER), Memory(took_effect=True)
     assert fault.decide(operation("stat", FOLDER), memory) is None
 
 

@@ -14,7 +14,7 @@ from tests.faults.operations import operation, trigger
 
 def test_it_is_in_force_on_every_node_before_anybody_goes_on(job):
     """At rest, all are told, then all go on."""
-    ReadOnly(trigger()).land(job)
+    ReadOnly(trigger()).inject(job)
     assert job.acts == ["await rest", "activate", "resume"]
 
 
@@ -23,11 +23,11 @@ def test_what_writes_is_refused_while_it_is_in_force(op):
     """Of every rank, on the trigger's tier only."""
     fault = ReadOnly(trigger())
     assert fault.decide(operation(op), Memory()) is None
-    assert fault.decide(operation(op), Memory(struck=True)) == Errno(errno.EROFS)
-    assert fault.decide(operation(op, "local:f"), Memory(struck=True)) is None
+    assert fault.decide(operation(op), Memory(took_effect=True)) == Errno(errno.EROFS)
+    assert fault.decide(operation(op, "local:f"), Memory(took_effect=True)) is None
 
 
 @pytest.mark.parametrize("op", ["open_read", "read", "stat", "list", "close"])
 def test_reading_goes_on(op):
     """What was written is there to be read."""
-    assert ReadOnly(trigger()).decide(operation(op), Memory(struck=True)) is None
+    assert ReadOnly(trigger()).decide(operation(op), Memory(took_effect=True)) is None

@@ -14,7 +14,7 @@ IN_CHILD = Trigger(msgspec.structs.replace(address(), role="child"))
 
 def test_only_the_process_at_the_trigger_is_killed(job):
     """The rank lives on: it is for it to notice."""
-    SaverKill(IN_CHILD).land(job)
+    SaverKill(IN_CHILD).inject(job)
     assert job.acts == ["await rest", "kill process"]
 
 

@@ -19,9 +19,9 @@ def test_the_write_that_crosses_the_budget_is_cut_short_and_the_next_one_fails()
     """Like a real file system: the bytes that fit are written, then there is no space."""
     fault, memory = Space(budget_bytes=150), Memory()
     assert fault.decide(operation(length=100, offset=0), memory) is None
-    before = memory.struck
+    before = memory.took_effect
     assert fault.decide(operation(length=100, offset=100), memory) == Short(50)
-    assert (before, memory.struck) == (False, True)
+    assert (before, memory.took_effect) == (False, True)
     assert fault.decide(operation(length=50, offset=150), memory) == ENOSPC
 
 

@@ -36,5 +36,5 @@ def test_it_is_planted_before_an_attempt(job):
     """The names that were made are the evidence."""
     fault = StaleSave(("shared:step_9",), ("shared:step_9/a",))
     assert fault.prepare(job) == "what was done"
-    assert job.acts == ["disturb shared of None: Plant"]
+    assert job.acts == ["mutate shared of None: Plant"]
     assert [simpler.files for simpler in fault.simpler()] == [()]

@@ -10,13 +10,13 @@ from tests.faults.operations import operation, trigger
 
 def test_everything_waits_until_nobody_can_go_on(job):
     """No clock: away until all are at rest without it, then back for all at once."""
-    Unavailable(trigger()).land(job)
+    Unavailable(trigger()).inject(job)
     assert job.acts == ["await rest", "activate", "await rest", "deactivate", "resume"]
 
 
 def test_every_operation_on_its_tier_waits():
     """Reading and writing, of every rank; other tiers answer."""
-    fault, away = Unavailable(trigger()), Memory(struck=True)
+    fault, away = Unavailable(trigger()), Memory(took_effect=True)
     for op in ("write", "read", "stat", "list", "rename", "close"):
         assert fault.decide(operation(op), away) == Hold()
     assert fault.decide(operation("write", "local:f"), away) is None

@@ -10,4 +10,4 @@ def test_the_new_world_size_takes_the_place_of_any(job):
     """The attempt starts in the new topology, whatever the one before was."""
     fault = WorldSize(Topology((1,)))
     assert fault.topology(Topology((1, 1))) == Topology((1,))
-    assert fault.prepare(job) == "the job starts as 1, 1 ranks"
+    assert fault.prepare(job) == "the job starts as 1, 1 rank"

@@ -180,7 +180,7 @@ def interrupted(*endings: str) -> list:
         story.attempt().recovers(None).saves(2).starts_save(4)
         if ending == "missed":
             story.acknowledges(4).finishes().ends("finished")
-            story.events.append(j.FaultMissed(attempt=0, fault=0, kind="cut", reason="it was never reached"))
+            story.events.append(j.FaultNotInjected(attempt=0, fault=0, kind="cut", reason="it was never reached"))
             restored(story, chosen=4)
         else:
             story.fault("cut", label="persist of save 4", needs=("process-crash",)).exits(by="fault").ends("killed")

@@ -230,7 +230,7 @@ class Story:
         needs = more.get("needs", ())
         assert isinstance(needs, tuple)
         self.events.append(
-            j.FaultLanded(
+            j.FaultInjected(
                 attempt=max(self.number, 0),
                 fault=index,
                 kind=kind,
@@ -276,10 +276,10 @@ class Story:
         self.events.append(j.AuditEnded(attempt=self.number, outcome=outcome, asked=asked, retained=steps))  # type: ignore[arg-type]
         return self
 
-    def disturbs(self, path: str, what: str = "bit 3 of byte 100 flipped", *, damages: bool = True) -> Story:
+    def mutates(self, path: str, what: str = "bit 3 of byte 100 flipped", *, damages: bool = True) -> Story:
         """Something is done to a file between this attempt and the next one."""
         self.events.append(
-            j.StorageDisturbed(attempt=self.number + 1, tier="shared", node=None, path=path, what=what, damages=damages)
+            j.StorageMutated(attempt=self.number + 1, tier="shared", node=None, path=path, what=what, damages=damages)
         )
         return self
 
@@ -287,7 +287,7 @@ class Story:
         """Storage is lost, by default between this attempt and the next one."""
         attempt = self.number + next_attempt
         self.events.append(j.StorageDestroyed(attempt=attempt, tier=tier, node=node, files=3, cause=cause))  # type: ignore[arg-type]
-        self.events.append(j.FaultLanded(attempt=attempt, fault=index, kind=cause, evidence="3 files deleted"))
+        self.events.append(j.FaultInjected(attempt=attempt, fault=index, kind=cause, evidence="3 files deleted"))
         return self
 
     def ends(self, outcome: str, *, confirmed: bool = False) -> Story:

@@ -86,8 +86,8 @@ def test_error_before_an_acknowledgement_is_guilty_of_the_lie() -> None:
 def test_disturbed_storage_is_named_by_its_kind() -> None:
     """What a fault did to files between two attempts is guilty of what is loaded afterwards."""
     story = Story(faults=[["cut"], ["bit-flip"]]).attempt().recovers(None).saves(2).cut()
-    story.disturbs("shared:step-000002/state.pt")
-    story.events.append(j.FaultLanded(attempt=1, fault=0, kind="bit-flip", evidence="bit 3 of byte 100"))
+    story.mutates("shared:step-000002/state.pt")
+    story.events.append(j.FaultInjected(attempt=1, fault=0, kind="bit-flip", evidence="bit 3 of byte 100"))
     story.attempt(closing=True).recovers(2, variant="torn").ends_well()
     assert _cause(story)[:3] == ("complete-only", "", "bit-flip")
 
@@ -105,7 +105,9 @@ def test_change_of_world_is_guilty_of_what_is_lost_by_it() -> None:
     for label in ("persist of save 4", "commit of save 4"):
         story = Story(faults=[["cut"], ["world-size"]]).attempt().recovers(None).saves(2).cut(label=label)
         story.events.append(
-            j.FaultLanded(attempt=1, fault=0, kind="world-size", evidence="1+1 became 1", needs=("world-size-change",))
+            j.FaultInjected(
+                attempt=1, fault=0, kind="world-size", evidence="1+1 became 1", needs=("world-size-change",)
+            )
         )
         story.attempt((1,), closing=True)
         story.recovers(2, but=lambda digest: msgspec.structs.replace(digest, optimizer={})).ends_well()

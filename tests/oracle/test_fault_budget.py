@@ -47,8 +47,8 @@ def struck(kind: type[Fault], guarantees: Iterable[Guarantee]) -> Story:
         )
     if kind.between:
         if kind.drops is None and "world-size-change" not in needs:
-            story.disturbs("shared:step-000002/state.pt", damages="integrity" in needs)
-        story.events.append(j.FaultLanded(attempt=1, fault=0, kind=name, evidence="it struck", needs=needs))
+            story.mutates("shared:step-000002/state.pt", damages="integrity" in needs)
+        story.events.append(j.FaultInjected(attempt=1, fault=0, kind=name, evidence="it struck", needs=needs))
     return story.attempt((2, 1) if "world-size-change" in needs else None, closing=True)
 
 

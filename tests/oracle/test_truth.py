@@ -157,7 +157,7 @@ def test_every_reason_comes_with_its_events() -> None:
 def test_damage_takes_the_duty_not_the_permission(guarantees: list[Guarantee]) -> None:
     """After damage to a file at rest nothing saved before is owed, whatever is promised; what is saved after it is."""
     story = Story(guarantees=guarantees).attempt().saves(2).saves(4).exits(by="fault")
-    story.disturbs("shared:step-000004/state.pt").attempt().recovers(2)
+    story.mutates("shared:step-000004/state.pt").attempt().recovers(2)
     found = _owed(story)
     assert (_steps(found), found.duty) == ((None, [4, 2]), "may-recover")
     assert any("was damaged on storage" in reason.words for reason in found.reasons)
@@ -166,7 +166,7 @@ def test_damage_takes_the_duty_not_the_permission(guarantees: list[Guarantee]) -
 
 def test_planted_files_and_changed_times_forgive_nothing() -> None:
     """What adds to storage or changes times only leaves every checkpoint owed."""
-    story = Story().attempt().saves(2).exits(by="fault").disturbs("shared:step-000099", "planted", damages=False)
+    story = Story().attempt().saves(2).exits(by="fault").mutates("shared:step-000099", "planted", damages=False)
     assert _steps(_owed(story.attempt().recovers(2)))[0] == 2
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from chaosckpt.campaign.execution import Turns
 from chaosckpt.engine.arena import Arena
-from tests.power import scenes
+from tests.power import canary_scenarios
 from tests.power.hunt import Limits, Result, hunt
 from tests.power.side_by_side import SideBySide, interruptible
 from tests.power.table import table
@@ -40,8 +40,12 @@ def main(
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
         console.width = WIDE
-    known = scenes.canaries()
-    chosen = [name if name.startswith(scenes.PREFIX) else scenes.PREFIX + name for name in canaries.split(",") if name]
+    known = canary_scenarios.canaries()
+    chosen = [
+        name if name.startswith(canary_scenarios.PREFIX) else canary_scenarios.PREFIX + name
+        for name in canaries.split(",")
+        if name
+    ]
     for name in chosen:
         if name not in known:
             raise click.UsageError(f"{name} is no canary; there are: {', '.join(known)}")

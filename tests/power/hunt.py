@@ -16,7 +16,7 @@ from chaosckpt.model.schedule import Schedule
 from chaosckpt.model.verdict import Violation
 from chaosckpt.plugins import fault_kinds
 from chaosckpt.strategies.drawing import draw
-from tests.power import scenes
+from tests.power import canary_scenarios
 from tests.power.random_kill import random_kill
 from tests.power.warm_arena import use
 
@@ -85,7 +85,7 @@ class Hunt:
         self.declared = declared
         self.limits = limits
         self.say = lambda text: say(f"{canary}: {text}")
-        self.scenario = scenes.scenario(canary)
+        self.scenario = canary_scenarios.scenario(canary)
         self.kinds = fault_kinds()
         use(arena, self.scenario)
         self.census = measure(self.scenario, arena)

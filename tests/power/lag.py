@@ -14,7 +14,7 @@ class Lag(PointFault, frozen=True, tag="lag"):
     def holds(self) -> tuple[Trigger, ...]:
         return (self.at,)
 
-    def land(self, job: JobControl) -> None:
+    def inject(self, job: JobControl) -> None:
         job.await_rest()
         job.resume()
 

@@ -24,7 +24,7 @@ class RandomKill(PointFault, frozen=True, tag="random-kill"):
     def holds(self) -> tuple[Trigger, ...]:
         return (self.at,)
 
-    def land(self, job: JobControl) -> None:
+    def inject(self, job: JobControl) -> None:
         job.resume()
         job.run_for(self.seconds)
         job.kill_job()

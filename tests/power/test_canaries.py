@@ -1,4 +1,4 @@
-"""The oracle's power: each canary's one bug is caught, first by the invariant that its comment names; correct targets stay silent."""
+"""The oracle's power: each canary's one bug is caught, first by the invariant that its docstring names; correct targets stay silent."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import Schedule
 from chaosckpt.model.verdict import Verdict
 from tests.engine.case import PATIENT, scenario_of
-from tests.power import directed, scenes
+from tests.power import canary_scenarios, directed
 from tests.power.warm_arena import use
 
-CANARIES = scenes.canaries()
+CANARIES = canary_scenarios.canaries()
 
 
 def verdict_of(arena: Arena, scenario: Scenario, schedule: Schedule, census: Census) -> Verdict:
@@ -31,8 +31,8 @@ def test_every_canary_is_put_to_the_test():
 
 @pytest.mark.parametrize("name", sorted(directed.ALL))
 def test_a_canary_is_caught(arena: Arena, census: Census, name: str) -> None:
-    """Its bug violates first the invariant that its comment names, with every fault landed and judged."""
-    verdict = verdict_of(arena, scenes.scenario(name), directed.ALL[name], census)
+    """Its bug violates first the invariant that its docstring names, with every fault landed and judged."""
+    verdict = verdict_of(arena, canary_scenarios.scenario(name), directed.ALL[name], census)
     assert verdict.primary is not None, verdict
     assert verdict.primary.invariant == CANARIES[name], verdict
 

@@ -1,4 +1,4 @@
-"""Coverage: points of the census, aimed at and struck."""
+"""Coverage: points of the census, aimed at and covered."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from chaosckpt.faults.space import Space
 from chaosckpt.model.fault import Trigger
 from chaosckpt.model.operation import Address
 from chaosckpt.model.schedule import AttemptPlan, Schedule
-from chaosckpt.strategies import CensusPoint, aims_at_recovery, all_points, points, struck
+from chaosckpt.strategies import CensusPoint, aims_at_recovery, all_points, covered, points
 from tests.strategies.dcp_model import MAIN
 
 
@@ -16,10 +16,10 @@ def test_a_recovery_after_a_crash_has_points_of_its_own(census):
     listing = Address(0, "main", "list", "shared:.", 0, 0)
     rename = Address(0, "main", "rename", "shared:step_4/.metadata.tmp", 1, 0)
     known = all_points(census)
-    assert struck(0, listing, known) == CensusPoint(listing)
-    assert struck(2, listing, known) == CensusPoint(listing, restarted=True)
-    assert struck(0, rename, known) == struck(2, rename, known) == CensusPoint(rename)
-    assert struck(0, Address(7, "main", "list", "shared:.", 0, 0), known) is None
+    assert covered(0, listing, known) == CensusPoint(listing)
+    assert covered(2, listing, known) == CensusPoint(listing, restarted=True)
+    assert covered(0, rename, known) == covered(2, rename, known) == CensusPoint(rename)
+    assert covered(0, Address(7, "main", "list", "shared:.", 0, 0), known) is None
 
 
 def test_all_points_are_those_of_the_main_topology(census):

@@ -15,7 +15,7 @@ from chaosckpt.errors import UsageError
 from chaosckpt.faults.errno import StorageError
 from chaosckpt.model.scenario import FaultSettings
 from chaosckpt.model.schedule import decode, encode
-from chaosckpt.strategies import Atlas, draw, is_single
+from chaosckpt.strategies import CensusIndex, draw, is_single
 from chaosckpt.strategies.singles import recoveries
 from tests.strategies import dcp_model
 from tests.strategies.kinds import KINDS
@@ -161,8 +161,8 @@ def test_a_plugin_more_leaves_the_single_faults_alone(census, scenario, drawn):
 @pytest.mark.parametrize("op", ["list", "stat", "open_read", "read"])
 def test_errors_strike_whatever_a_recovery_reads(census, scenario, op):
     """EIO is drawn for listings, looks, opens and reads of a job that recovers after a crash."""
-    for _, scene in recoveries(scenario, Atlas(census), KINDS):
-        strategy = StorageError.strategy(scene)
+    for _, context in recoveries(scenario, CensusIndex(census), KINDS):
+        strategy = StorageError.strategy(context)
         assert strategy is not None
         quiet = settings(max_examples=2000, database=None)
         assert find(strategy, lambda fault: (fault.error, fault.at.address.op) == ("EIO", op), settings=quiet)

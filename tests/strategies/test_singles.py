@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chaosckpt.faults.cut import Cut
 from chaosckpt.model.scenario import FaultSettings
-from chaosckpt.strategies import Atlas, CensusPoint, all_points, points
+from chaosckpt.strategies import CensusIndex, CensusPoint, all_points, points
 from chaosckpt.strategies.singles import permutation, single_schedules
 from tests.strategies import dcp_model
 from tests.strategies.kinds import KINDS
@@ -13,14 +13,14 @@ from tests.strategies.kinds import KINDS
 def test_the_walk_reaches_every_point(census, scenario):
     """Together the single schedules aim at every point of the census, those of recoveries included."""
     aimed: set[CensusPoint] = set()
-    for schedule in single_schedules(scenario, Atlas(census), KINDS):
+    for schedule in single_schedules(scenario, CensusIndex(census), KINDS):
         aimed |= points(schedule, census)
     assert aimed == all_points(census)
 
 
 def test_a_recovery_is_struck_after_a_commit(census, scenario):
     """Its schedule kills the job right after a commit, so that there is something to recover, and strikes in attempt 1."""
-    walk = single_schedules(scenario, Atlas(census), KINDS)
+    walk = single_schedules(scenario, CensusIndex(census), KINDS)
     recoveries = [schedule for schedule in walk if len(schedule.attempts) == 2]
     assert len(recoveries) > 100
     for schedule in recoveries:
@@ -32,13 +32,13 @@ def test_a_recovery_is_struck_after_a_commit(census, scenario):
 def test_without_whole_job_kills_there_is_no_walk(census):
     """Only enabled kinds are enumerated, and none but the cut is by itself."""
     fewer = {name: kind for name, kind in KINDS.items() if name != "cut"}
-    assert single_schedules(dcp_model.scenario(), Atlas(census), fewer) == ()
+    assert single_schedules(dcp_model.scenario(), CensusIndex(census), fewer) == ()
 
 
 def test_a_scenario_with_one_attempt_strikes_no_recovery(census):
     """A recovery needs a second attempt."""
     scenario = dcp_model.scenario(faults=FaultSettings(max_attempts=1))
-    assert {len(schedule.attempts) for schedule in single_schedules(scenario, Atlas(census), KINDS)} == {1}
+    assert {len(schedule.attempts) for schedule in single_schedules(scenario, CensusIndex(census), KINDS)} == {1}
 
 
 def test_a_permutation_holds_each_number_once():

@@ -10,7 +10,7 @@ import pytest
 
 from chaosckpt.errors import UsageError
 from chaosckpt.targets import Ack, Chosen, Done, Intent, Nothing, Target
-from tests.targets.lives import Scene
+from tests.targets.target_job import TargetJob
 from tests.workload.ranks import run_ranks
 
 
@@ -34,7 +34,7 @@ class WithOptions(Smallest):
 
 def test_two_methods_make_a_target(tmp_path):
     """Context, tiers and the defaults are there without a word from the subclass."""
-    target = Scene(tmp_path, Smallest).target(0, 1, 0)
+    target = TargetJob(tmp_path, Smallest).target(0, 1, 0)
     assert target.save(None, 1).wait() == Ack("shared")  # type: ignore[arg-type]
     assert target.recover(None, Intent.START) == Nothing()  # type: ignore[arg-type]
     assert (target.rank, target.world_size, target.shared, target.local) == (
@@ -49,20 +49,20 @@ def test_two_methods_make_a_target(tmp_path):
 
 def test_options_have_defaults_and_types(tmp_path):
     """An unknown option and one of another type are refused with the name, the value and what would do."""
-    assert Scene(tmp_path, WithOptions).target(0, 1, 0).option("keep") == 2
-    assert Scene(tmp_path, WithOptions, keep=5).target(0, 1, 0).option("keep") == 5
+    assert TargetJob(tmp_path, WithOptions).target(0, 1, 0).option("keep") == 2
+    assert TargetJob(tmp_path, WithOptions, keep=5).target(0, 1, 0).option("keep") == 5
     with pytest.raises(UsageError, match=r"target\.options.kep is not an option of with-options; its options: keep"):
-        Scene(tmp_path, WithOptions, kep=5).target(0, 1, 0)
+        TargetJob(tmp_path, WithOptions, kep=5).target(0, 1, 0)
     with pytest.raises(UsageError, match=r"target\.options.keep is 'all'; it must be a value of type int"):
-        Scene(tmp_path, WithOptions, keep="all").target(0, 1, 0).option("keep")
+        TargetJob(tmp_path, WithOptions, keep="all").target(0, 1, 0).option("keep")
 
 
 def test_values_travel_between_ranks(tmp_path):
     """gather gives every rank's value in order, broadcast rank 0's, on_rank_zero what rank 0 alone computed."""
-    scene = Scene(tmp_path, Smallest)
+    target_job = TargetJob(tmp_path, Smallest)
 
     def life(rank: int):
-        target = scene.target(rank, 2, 0)
+        target = target_job.target(rank, 2, 0)
         target.barrier()
         return target.gather(rank * 10), target.broadcast(rank + 1), target.on_rank_zero("x", lambda: rank + 7)
 
@@ -72,7 +72,7 @@ def test_values_travel_between_ranks(tmp_path):
 @pytest.mark.parametrize("failing", [0, 1])
 def test_an_error_on_one_rank_is_raised_on_all(tmp_path, failing):
     """Every rank raises the same text, with what was done and which rank failed how."""
-    scene = Scene(tmp_path, Smallest)
+    target_job = TargetJob(tmp_path, Smallest)
 
     def life(rank: int):
         def action() -> int:
@@ -80,7 +80,7 @@ def test_an_error_on_one_rank_is_raised_on_all(tmp_path, failing):
                 raise OSError(5, "Input/output error")
             return rank
 
-        return scene.target(rank, 2, 0).together("reading /some/path", action)
+        return target_job.target(rank, 2, 0).together("reading /some/path", action)
 
     texts = {failure.text for failure in run_ranks(2, life).failures}
     assert texts == {f"failed reading /some/path: rank {failing}: OSError: [Errno 5] Input/output error"}
@@ -88,10 +88,10 @@ def test_an_error_on_one_rank_is_raised_on_all(tmp_path, failing):
 
 def test_an_error_on_rank_zero_is_raised_on_all(tmp_path):
     """So it is for what rank 0 does alone; the other ranks don't wait for an answer that never comes."""
-    scene = Scene(tmp_path, Smallest)
+    target_job = TargetJob(tmp_path, Smallest)
 
     def life(rank: int) -> int:
-        return scene.target(rank, 2, 0).on_rank_zero("listing /x", lambda: [1][1])
+        return target_job.target(rank, 2, 0).on_rank_zero("listing /x", lambda: [1][1])
 
     ranks = run_ranks(2, life)
     assert {failure.text for failure in ranks.failures} == {
@@ -101,7 +101,7 @@ def test_an_error_on_rank_zero_is_raised_on_all(tmp_path):
 
 def test_empty_hands_are_fine_at_the_start_only(tmp_path):
     """`nothing` answers for the intent."""
-    target = Scene(tmp_path, Smallest).target(0, 1, 0)
+    target = TargetJob(tmp_path, Smallest).target(0, 1, 0)
     assert target.nothing(Intent.START, "/x/step-*") == Nothing()
     with pytest.raises(Exception, match="looked for /x/step-"):
         target.nothing(Intent.RESUME, "/x/step-*")
@@ -126,7 +126,7 @@ import os, random, torch, numpy
 torch.manual_seed(1); random.seed(1); numpy.random.seed(1)
 before = torch.get_rng_state(), random.getstate(), numpy.random.get_state()[1].tolist()
 from chaosckpt.targets import dcp, dcp_async, dcp_overwrite, torch_save, torch_save_atomic, two_tier
-from chaosckpt.targets.canaries import mixed, torn
+from chaosckpt.targets.canaries import asynchronous, mixing
 from chaosckpt.workload import digest, loop
 after = torch.get_rng_state(), random.getstate(), numpy.random.get_state()[1].tolist()
 print(torch.equal(before[0], after[0]), before[1:] == after[1:], len(os.listdir("/proc/self/task")), torch.cuda.is_initialized())

@@ -14,11 +14,10 @@ from torch.futures import Future
 
 from chaosckpt.model.digest import StateDigest
 from chaosckpt.targets import Chosen
-from chaosckpt.targets.dcp_async import AsyncSave, DcpAsync
-from chaosckpt.targets.dcp_async_overlapping import DcpAsyncOverlapping
+from chaosckpt.targets.dcp_async import AsyncSave, DcpAsync, DcpAsyncOverlapping
 from chaosckpt.workload.digest import digest
 from chaosckpt.workload.loop import train_step
-from tests.targets.lives import Scene
+from tests.targets.target_job import TargetJob
 from tests.workload.ranks import job_of, run_ranks
 
 
@@ -50,10 +49,10 @@ class HeldWriter(FileSystemWriter):
 @pytest.mark.parametrize("cls", [DcpAsync, DcpAsyncOverlapping])
 def test_training_on_does_not_reach_into_the_save(tmp_path, cls, strategy):
     """Saves follow each other without a wait while parameters change in place; each holds its own step."""
-    scene = Scene(tmp_path, cls, strategy)
+    target_job = TargetJob(tmp_path, cls, strategy)
 
     def life(rank: int) -> StateDigest:
-        job, target = job_of(2, rank, strategy=strategy), scene.target(rank, 2, 0)
+        job, target = job_of(2, rank, strategy=strategy), target_job.target(rank, 2, 0)
         for step in range(1, 5):
             train_step(job)
             held = digest(job.state)
@@ -63,18 +62,18 @@ def test_training_on_does_not_reach_into_the_save(tmp_path, cls, strategy):
         return held
 
     saved = run_ranks(2, life).results
-    assert len(list(scene.shared.glob("step-*/.metadata"))) == 4
-    for before, after in zip(saved, scene.recover(), strict=True):
+    assert len(list(target_job.shared.glob("step-*/.metadata"))) == 4
+    for before, after in zip(saved, target_job.recover(), strict=True):
         assert after.answer == Chosen(4)
         assert after.digest == before
 
 
 def test_a_save_tells_when_it_is_done(tmp_path):
     """`done` doesn't wait: while the writer is held it says no, and after the wait it says yes."""
-    scene = Scene(tmp_path, Held)
+    target_job = TargetJob(tmp_path, Held)
 
     def life(rank: int) -> tuple[bool, bool]:
-        job, target = job_of(2, rank), scene.target(rank, 2, 0)
+        job, target = job_of(2, rank), target_job.target(rank, 2, 0)
         train_step(job)
         saving = target.save(job.state, 1)
         assert isinstance(saving, AsyncSave)
@@ -88,14 +87,14 @@ def test_a_save_tells_when_it_is_done(tmp_path):
 
 def test_an_error_of_the_thread_is_raised_by_wait(tmp_path):
     """A save that failed is never acknowledged, and the exit does not pass over it."""
-    scene = Scene(tmp_path, Careless)
+    target_job = TargetJob(tmp_path, Careless)
 
     def life(rank: int) -> None:
-        job, target = job_of(2, rank), scene.target(rank, 2, 0)
+        job, target = job_of(2, rank), target_job.target(rank, 2, 0)
         train_step(job)
         target.save(job.state, 1).wait()
 
-    directory = scene.shared / "step-000001"
+    directory = target_job.shared / "step-000001"
     (directory / "__1_0.distcp").mkdir(parents=True)
     for failure in run_ranks(2, life).failures:
         assert failure.kind == "CheckpointError"

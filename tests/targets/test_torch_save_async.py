@@ -9,16 +9,16 @@ from chaosckpt.targets import Chosen
 from chaosckpt.targets.torch_save_async import TorchSaveAsync
 from chaosckpt.workload.digest import digest
 from chaosckpt.workload.loop import train_step
-from tests.targets.lives import Scene
+from tests.targets.target_job import TargetJob
 from tests.workload.ranks import job_of, run_ranks
 
 
 def test_training_on_does_not_reach_into_the_save(tmp_path):
     """Saves follow each other without a wait while parameters change in place; the last one holds its own step."""
-    scene = Scene(tmp_path, TorchSaveAsync)
+    target_job = TargetJob(tmp_path, TorchSaveAsync)
 
     def life(rank: int) -> StateDigest:
-        job, target = job_of(2, rank), scene.target(rank, 2, 0)
+        job, target = job_of(2, rank), target_job.target(rank, 2, 0)
         for step in range(1, 4):
             train_step(job)
             held = digest(job.state)
@@ -28,14 +28,14 @@ def test_training_on_does_not_reach_into_the_save(tmp_path):
         return held
 
     saved = run_ranks(2, life).results
-    assert sorted(path.name for path in scene.shared.iterdir()) == ["step-000002", "step-000003"]
-    for before, after in zip(saved, scene.recover(), strict=True):
+    assert sorted(path.name for path in target_job.shared.iterdir()) == ["step-000002", "step-000003"]
+    for before, after in zip(saved, target_job.recover(), strict=True):
         assert (after.answer, after.digest) == (Chosen(3), before)
 
 
 def test_an_error_of_a_thread_is_raised_by_wait_on_every_rank(tmp_path):
     """A save whose files could not be written is neither committed nor acknowledged."""
-    scene = Scene(tmp_path, TorchSaveAsync)
+    target_job = TargetJob(tmp_path, TorchSaveAsync)
 
     class Unlucky(TorchSaveAsync):
         def write(self, directory, shared_part, own_part):
@@ -43,14 +43,14 @@ def test_an_error_of_a_thread_is_raised_by_wait_on_every_rank(tmp_path):
                 shutil.rmtree(directory)
             super().write(directory, shared_part, own_part)
 
-    scene.cls = Unlucky
+    target_job.cls = Unlucky
 
     def life(rank: int) -> None:
-        job, target = job_of(2, rank), scene.target(rank, 2, 0)
+        job, target = job_of(2, rank), target_job.target(rank, 2, 0)
         train_step(job)
         target.save(job.state, 1).wait()
 
     for failure in run_ranks(2, life).failures:
         assert failure.kind == "CheckpointError"
         assert "rank 1: FileNotFoundError" in failure.text
-    assert not (scene.shared / "step-000001").exists()
+    assert not (target_job.shared / "step-000001").exists()

@@ -79,8 +79,8 @@ class CommandView:
 
 
 def _damages(event: AnyEvent, promised: set[str]) -> bool:
-    if isinstance(event, j.StorageDisturbed):
+    if isinstance(event, j.StorageMutated):
         return event.damages
-    if isinstance(event, j.FaultLanded):
+    if isinstance(event, j.FaultInjected):
         return not set(event.needs) <= promised
     return isinstance(event, j.StorageDestroyed)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from chaosckpt.model.decision import Errno
 from chaosckpt.model.fault import PointFault, Trigger
+from chaosckpt.model.phrasing import describe_operation, plural
 
 
 class NotYetReadable(PointFault, frozen=True, tag="not-yet-readable"):
@@ -29,13 +30,13 @@ class NotYetReadable(PointFault, frozen=True, tag="not-yet-readable"):
         address, at = operation.address, self.at.address
         if address.op != "open_read" or address.rank != at.rank:
             return None
-        if not memory.struck and address != at:
+        if not memory.took_effect and address != at:
             return None
         refused = memory.counters.get("refused", 0)
         if refused == self.times:
             return None
         memory.counters["refused"] = refused + 1
-        memory.struck = True
+        memory.took_effect = True
         return Errno(errno.EACCES)
 
     def accepts(self, op):
@@ -45,13 +46,13 @@ class NotYetReadable(PointFault, frozen=True, tag="not-yet-readable"):
         return [msgspec.structs.replace(self, times=1)] if self.times > 1 else []
 
     def describe(self):
-        return f"EACCES from {self.times} opens, the first {self.at.address}"
+        return f"{plural(self.times, 'open')} refused with EACCES, starting with {describe_operation(self.at.address)}"
 
     @classmethod
-    def strategy(cls, scene):
-        if not scene.can_strike(_opens):
+    def strategy(cls, context):
+        if not context.can_inject(_opens):
             return None
-        at = scene.points(_opens).map(lambda i: Trigger(scene.map.points[i].address))
+        at = context.points(_opens).map(lambda i: Trigger(context.golden.points[i].address))
         return st.builds(cls, at, st.sampled_from([1, 2, 5]))
 
 

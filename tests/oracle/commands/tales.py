@@ -108,7 +108,7 @@ class Tale:
     ) -> Tale:
         struck = at or operation()
         self.events.append(
-            j.FaultLanded(
+            j.FaultInjected(
                 attempt=self.number,
                 fault=0,
                 kind=kind,
@@ -131,7 +131,7 @@ class Tale:
         return self
 
     def damaged(self, path: str = "out:ckpt-2.pt") -> Tale:
-        event = j.StorageDisturbed(attempt=self.number, tier="out", node=None, path=path, what="a bit", damages=True)
+        event = j.StorageMutated(attempt=self.number, tier="out", node=None, path=path, what="a bit", damages=True)
         self.events.append(event)
         return self
 

@@ -42,7 +42,7 @@ def test_not_judged_where_storage_or_recovery_was_struck(harm: str) -> None:
     if harm == "destroyed":
         story.destroys("local", 0, "local-storage-loss")
     if harm == "damaged":
-        story.disturbs("shared:step-000002/rank-0.pt")
+        story.mutates("shared:step-000002/rank-0.pt")
     story.attempt(closing=True)
     if harm == "struck":
         story.begins_recovery().injects("EIO", operation(op="read"))
@@ -52,7 +52,7 @@ def test_not_judged_where_storage_or_recovery_was_struck(harm: str) -> None:
 def test_planted_files_are_no_excuse() -> None:
     """What a fault only added to storage, or whose times it changed, leaves every checkpoint as it was."""
     story = Story(faults=[["cut"]]).attempt().recovers(None).saves(2).cut()
-    story.disturbs("shared:step-000099", "a directory that an interrupted run left", damages=False)
+    story.mutates("shared:step-000099", "a directory that an interrupted run left", damages=False)
     found = _found(story.attempt(closing=True).recovers(None).ends_well())
     assert isinstance(found, list)
     assert len(found) == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaosckpt.model.journal import FaultLanded
+from chaosckpt.model.journal import FaultInjected
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.commands import storage
 from chaosckpt.oracle.commands.invariant import CommandInvariant, violation
@@ -55,7 +55,7 @@ def _once(view: CommandView, launch: Launch) -> tuple[int | None, str, tuple[int
             return None
         return max(there), "had been complete before it", (launch.before.index,)
     if launch.struck_retention and not view.judges("saved"):
-        struck = next(at for at in launch.all(FaultLanded) if at.event.label.startswith("retire"))
+        struck = next(at for at in launch.all(FaultInjected) if at.event.label.startswith("retire"))
         return None, "had been complete before it was removed", (struck.index,)
     passed = _passed(view, launch)
     if passed is not None and not view.judges("saved"):
@@ -72,7 +72,7 @@ def _passed(view: CommandView, launch: Launch) -> int | None:
 
     Between the two lies another one, so that it isn't a save that still goes on in the background.
     """
-    resized = any(at.event.operation is None for at in launch.all(FaultLanded))
+    resized = any(at.event.operation is None for at in launch.all(FaultInjected))
     if launch is not view.launches[0] or resized or not launch.struck_saves:
         return None
     earlier = [step for step in view.start.saves if step < min(launch.struck_saves)]
