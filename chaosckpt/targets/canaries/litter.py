@@ -1,6 +1,6 @@
 """`canary-litter`: every save writes into a temporary directory with a name of its own, and nobody removes those.
 
-Caught first by tidy: what crashes leave behind grows beyond what the target declares, which is nothing.
+Caught first by bounded-leftovers: what crashes leave behind grows beyond what the target declares, which is nothing.
 """
 
 from __future__ import annotations

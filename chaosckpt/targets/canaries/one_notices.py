@@ -1,6 +1,6 @@
 """`canary-one-notices`: only rank 0 notices that a save failed; it leaves the checkpoint uncommitted and tells nobody.
 
-Caught first by ack-truth: every rank was told that the checkpoint is safe, and an audit finds the one before it as the
+Caught first by durable-acknowledgement: every rank was told that the checkpoint is safe, and an audit finds the one before it as the
 newest.
 """
 

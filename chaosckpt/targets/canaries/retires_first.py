@@ -1,7 +1,7 @@
 """`canary-retires-first`: retention makes room for the new checkpoint before that is committed.
 
 Caught first by newest-complete: a crash between the two leaves nothing that recovery would take, where the checkpoint
-just removed is required. never-bare holds no longer either, and comes after it.
+just removed is required. always-recoverable holds no longer either, and comes after it.
 """
 
 from __future__ import annotations

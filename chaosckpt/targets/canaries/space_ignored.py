@@ -1,6 +1,6 @@
 """`canary-space-ignored`: a full disk is logged and passed over, and the save goes on.
 
-Caught first by ack-truth: the directory is committed and acknowledged with a file cut short, and can't be loaded.
+Caught first by durable-acknowledgement: the directory is committed and acknowledged with a file cut short, and can't be loaded.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`canary-thread-error-lost`: an error of the writer thread is logged there, and nobody hears of it.
 
-Caught first by ack-truth: after an error in a write the checkpoint is committed and acknowledged with a file missing or
+Caught first by durable-acknowledgement: after an error in a write the checkpoint is committed and acknowledged with a file missing or
 cut short, and can't be loaded.
 """
 

@@ -1,6 +1,6 @@
 """`canary-unreadable-deleted`: recovery deletes the checkpoint that it can't read, so that the next start is clean.
 
-Caught first by ack-truth: after one failed read, which says nothing about the file, the only checkpoint, which was
+Caught first by durable-acknowledgement: after one failed read, which says nothing about the file, the only checkpoint, which was
 acknowledged, is gone, and an audit finds it in no list.
 """
 
