@@ -12,7 +12,7 @@ from chaosckpt.model.digest import StateDigest, combine, fingerprint, part_finge
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.verdict import Verdict, Violation
 from chaosckpt.oracle.facts.failures import failure, message, names_its_subject, root
-from chaosckpt.oracle.facts.view import AttemptView, TargetView
+from chaosckpt.oracle.facts.view import TargetAttempt, TargetView
 from chaosckpt.oracle.invariant import Invariant
 from chaosckpt.oracle.phrasing import describe
 
@@ -27,7 +27,7 @@ class Findings:
     journal: j.Journal
     verdict: Verdict
     view: TargetView
-    attempt: AttemptView | None
+    attempt: TargetAttempt | None
 
     @property
     def violations(self) -> tuple[Violation, ...]:

@@ -16,7 +16,7 @@ from chaosckpt.model.verdict import Verdict, Violation
 from chaosckpt.oracle.facts import command_storage
 from chaosckpt.oracle.facts.command import CommandView
 from chaosckpt.oracle.facts.failures import ended_before_recovery, excuse
-from chaosckpt.oracle.facts.view import AttemptView, TargetView
+from chaosckpt.oracle.facts.view import TargetAttempt, TargetView
 from chaosckpt.oracle.invariant import Invariant, NotJudged, View
 from chaosckpt.oracle.invariants.always_recoverable import always_recoverable
 from chaosckpt.oracle.invariants.bounded_leftovers import bounded_leftovers
@@ -169,7 +169,7 @@ def _doubtful_attempts(view: TargetView) -> Iterator[str]:
         yield "the closing attempt ended before any rank began to recover"
 
 
-def _is_doubtful_hang(attempt: AttemptView) -> bool:
+def _is_doubtful_hang(attempt: TargetAttempt) -> bool:
     """A confirmed hang is judged by the invariants; survivors of a killed rank may hang."""
     if attempt.rank_was_killed or attempt.hang_confirmed:
         return False

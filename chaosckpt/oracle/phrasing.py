@@ -38,7 +38,7 @@ def short(message: str) -> str:
     return line if len(line) <= 200 else line[:197] + "..."
 
 
-def _launch(event: j.AttemptStarted) -> str:
+def _attempt_started(event: j.AttemptStarted) -> str:
     nodes = "+".join(map(str, event.ranks))
     closing = ", the closing one," if event.closing else ""
     return f"attempt {event.attempt}{closing} starts with ranks {nodes}, told to {event.intent}"
@@ -50,7 +50,7 @@ def describe(event: AnyEvent) -> str:  # noqa: C901 - one line for each kind of 
         case j.TrialStarted():
             return f"trial {event.trial} of {event.scenario}; guarantees: {', '.join(event.guarantees) or 'none'}"
         case j.AttemptStarted():
-            return _launch(event)
+            return _attempt_started(event)
         case j.SaveStarted():
             return f"rank {event.rank} starts the save of step {event.step} (attempt {event.attempt})"
         case j.Outstanding():

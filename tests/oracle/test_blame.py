@@ -25,8 +25,8 @@ def test_kill_at_an_operation() -> None:
         assert _cause(trial.attempt(closing=True).recovers(None).ends_well()) == expected
 
 
-def test_last_destructive_fault_is_guilty() -> None:
-    """Latency after the kill that did the harm is not guilty."""
+def test_last_destructive_fault_is_blamed() -> None:
+    """Latency after the kill that did the harm is not to blame."""
     trial = TargetJournal(faults=[["cut"], ["latency"]]).attempt().recovers(None).saves(2)
     trial.cut(operation(op="unlink"), "commit of save 4").attempt()
     trial.fault("latency", at=operation(op="stat"), label="discover of the recovery").recovers(2).saves(4).finishes()
@@ -34,8 +34,8 @@ def test_last_destructive_fault_is_guilty() -> None:
     assert _cause(trial)[:3] == ("newest-complete", "commit", "unlink")
 
 
-def test_kill_of_an_earlier_recovery_is_not_guilty_of_a_mix() -> None:
-    """A rank killed while it read, one attempt earlier, left storage as it was: the kill in the save before is guilty."""
+def test_kill_of_an_earlier_recovery_is_not_blamed_for_a_mix() -> None:
+    """A rank killed while it read, one attempt earlier, left storage as it was: the kill in the save before is to blame."""
     trial = TargetJournal(faults=[["cut"], ["sigkill"]]).attempt().recovers(None).saves(2)
     trial.cut(operation(op="write"), "persist of save 4").attempt().begins_recovery()
     trial.fault("sigkill", at=operation(op="read"), label="load of the recovery").exits(by="fault").ends("killed")
@@ -43,7 +43,7 @@ def test_kill_of_an_earlier_recovery_is_not_guilty_of_a_mix() -> None:
     assert _cause(trial)[:3] == ("complete-only", "persist", "write")
 
 
-def test_injected_error_is_guilty_of_what_follows() -> None:
+def test_injected_error_is_blamed_for_what_follows() -> None:
     """An error injected into a save is the cause of the checkpoint that doesn't load."""
     trial = TargetJournal(faults=[["errno"]]).attempt().recovers(None).saves(2).starts_save(4)
     trial.injects("ENOSPC", operation(op="write"), "persist of save 4").acknowledges(4).finishes().ends("finished")
@@ -77,7 +77,7 @@ def test_verdict_without_violation_has_no_cause() -> None:
         root_cause(j.Journal(()), Verdict(outcome="pass"))
 
 
-def test_error_before_an_acknowledgement_is_guilty_of_the_lie() -> None:
+def test_error_before_an_acknowledgement_is_blamed_for_the_lie() -> None:
     """A kill after the acknowledgement is innocent of a checkpoint that an audit can't load."""
     trial = TargetJournal(faults=[["errno", "cut"]]).attempt().recovers(None).saves(2).starts_save(4)
     trial.injects("EIO", operation(op="fsync"), "persist of save 4").acknowledges(4).starts_save(6)
@@ -92,7 +92,7 @@ def test_error_before_an_acknowledgement_is_guilty_of_the_lie() -> None:
 
 
 def test_disturbed_storage_is_named_by_its_kind() -> None:
-    """What a fault did to files between two attempts is guilty of what is loaded afterwards."""
+    """What a fault did to files between two attempts is to blame for what is loaded afterwards."""
     trial = TargetJournal(faults=[["cut"], ["bit-flip"]]).attempt().recovers(None).saves(2).cut()
     trial.disturbs("shared:step-000002/state.pt")
     trial.events.append(j.FaultLanded(attempt=1, fault=0, kind="bit-flip", evidence="bit 3 of byte 100"))
@@ -100,15 +100,15 @@ def test_disturbed_storage_is_named_by_its_kind() -> None:
     assert _cause(trial)[:3] == ("complete-only", "", "bit-flip")
 
 
-def test_stopped_rank_is_guilty() -> None:
-    """A fault that says which promise it needs is guilty though no process ended by it."""
+def test_stopped_rank_is_blamed() -> None:
+    """A fault that says which promise it needs is to blame though no process ended by it."""
     trial = TargetJournal(faults=[["sigstop", "latency"]]).attempt().recovers(None).saves(2).starts_save(4)
     trial.fault("sigstop", at=operation(op="write"), label="persist of save 4", needs=("process-crash",))
     trial.fault("latency", 1, at=operation(op="stat"), label="persist of save 4").exits(by="harness").ends("hung")
     assert _cause(trial.attempt(closing=True).recovers(None).ends_well())[:3] == ("newest-complete", "persist", "write")
 
 
-def test_change_of_world_is_guilty_of_what_is_lost_by_it() -> None:
+def test_change_of_world_is_blamed_for_what_is_lost_by_it() -> None:
     """Wherever the job was interrupted before: streams, data position and optimizer that another world lacks are its doing."""
     for label in ("persist of save 4", "commit of save 4"):
         trial = TargetJournal(faults=[["cut"], ["world-size"]]).attempt().recovers(None).saves(2).cut(label=label)

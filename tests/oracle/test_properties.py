@@ -29,7 +29,7 @@ PROMISES: list[tuple[Guarantee, ...]] = [("process-crash",), ALL]
 def trials(draw: st.DrawFn) -> TargetJournal:
     """Two or three attempts with saves that some ranks started and some acknowledged, losses, and any recovery.
 
-    In an orderly trial every recovery takes what it owes; in the others each rank may take anything.
+    In an orderly trial every recovery takes what is required of it; in the others each rank may take anything.
     """
     orderly, constant = draw(st.booleans()), draw(st.booleans())
     fresh_start = draw(st.sampled_from(["refused", "allowed"]))

@@ -12,7 +12,7 @@ from chaosckpt.oracle.facts.recovery import captures
 from chaosckpt.oracle.facts.requirement import abandoned
 from chaosckpt.oracle.facts.saves import Save, saves
 from chaosckpt.oracle.facts.survival import Reader, breach, standing
-from chaosckpt.oracle.facts.view import At, AttemptView, TargetView
+from chaosckpt.oracle.facts.view import At, TargetAttempt, TargetView
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def unfinished(view: TargetView) -> list[tuple[str, int]]:
     ]
 
 
-def loads(view: TargetView, attempt: AttemptView, step: int) -> bool | None:
+def loads(view: TargetView, attempt: TargetAttempt, step: int) -> bool | None:
     """Whether an audit after this attempt could load a step, acknowledged or not, as exactly what some save of it had
     captured; None where no audit tells."""
     ended = _ended(attempt)
@@ -57,16 +57,16 @@ def loads(view: TargetView, attempt: AttemptView, step: int) -> bool | None:
     return _problem(view, attempt, step, answers, 0) is None
 
 
-def _ended(attempt: AttemptView) -> At[AuditEnded] | None:
+def _ended(attempt: TargetAttempt) -> At[AuditEnded] | None:
     return next((at for at in attempt.all(AuditEnded) if at.event.outcome == "finished"), None)
 
 
-def _answers(attempt: AttemptView, step: int) -> list[At[Audited]]:
+def _answers(attempt: TargetAttempt, step: int) -> list[At[Audited]]:
     """What the ranks of the audit after an attempt said of a step, in the order of ranks."""
     return sorted((at for at in attempt.all(Audited) if at.event.step == step), key=lambda at: at.event.rank)
 
 
-def _checked(view: TargetView, attempt: AttemptView) -> Iterator[Checked]:
+def _checked(view: TargetView, attempt: TargetAttempt) -> Iterator[Checked]:
     ended = _ended(attempt)
     if ended is None:
         return
@@ -96,7 +96,7 @@ def _checked(view: TargetView, attempt: AttemptView) -> Iterator[Checked]:
 
 
 def _problem(
-    view: TargetView, attempt: AttemptView, step: int, answers: Sequence[At[Audited]], since: int
+    view: TargetView, attempt: TargetAttempt, step: int, answers: Sequence[At[Audited]], since: int
 ) -> tuple[str, str, At[Audited]] | None:
     """What was wrong with a loaded step, in words and as a short word, with the event that shows it.
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from chaosckpt.model import journal as j
 from chaosckpt.model.journal import Raised
 from chaosckpt.oracle.facts.command import CommandAttempt, CommandView
-from chaosckpt.oracle.facts.view import AttemptView, Track
+from chaosckpt.oracle.facts.view import TargetAttempt, Track
 from chaosckpt.oracle.phrasing import ending, short
 
 _PATH = re.compile(r"(?<![\w.])[\w.*:~-]*/[\w./*:~-]*\w")
@@ -86,7 +86,7 @@ def _is_peer_error(error: Raised) -> bool:
     return not names_its_subject(error.message) and _PEER.search(error.message) is not None
 
 
-def ended_before_recovery(attempt: AttemptView) -> bool:
+def ended_before_recovery(attempt: TargetAttempt) -> bool:
     """True when the job ended before any rank began to recover, and by no error of the target's own: it tells nothing
     of it."""
     if any(track.phase != "absent" for track in attempt.tracks):

@@ -10,7 +10,7 @@ from chaosckpt.model.digest import StateDigest
 from chaosckpt.model.journal import Finished, Reference, ReferenceStep, SaveStarted, StepTrace
 from chaosckpt.oracle.facts.recovery import Recovery, recoveries
 from chaosckpt.oracle.facts.saves import Save, saves
-from chaosckpt.oracle.facts.view import At, AttemptView, TargetView
+from chaosckpt.oracle.facts.view import At, TargetAttempt, TargetView
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Link:
     """One attempt of a lineage. It resumed from `source` (None: it began at step 0), and `upto` is the save of its own
     from which the next link went on (None in the newest link)."""
 
-    attempt: AttemptView
+    attempt: TargetAttempt
     source: Save | None
     upto: Save | None = None
 
@@ -97,7 +97,7 @@ class Trained:
     index: int
 
 
-def trained(attempt: AttemptView, upto: Save | None) -> list[Trained]:
+def trained(attempt: TargetAttempt, upto: Save | None) -> list[Trained]:
     """The steps that the ranks of an attempt told, up to one of its saves, or up to the end.
 
     A rank that ended before it began that save has told its steps up to an earlier one.

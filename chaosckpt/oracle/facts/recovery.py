@@ -10,7 +10,7 @@ from chaosckpt.model.journal import Recovered
 from chaosckpt.oracle.facts.identity import Capture, Identity, holders, holds_whole, identify, of_rank
 from chaosckpt.oracle.facts.requirement import Requirement, requirement
 from chaosckpt.oracle.facts.saves import Save, saves
-from chaosckpt.oracle.facts.view import At, AttemptView, TargetView, Track
+from chaosckpt.oracle.facts.view import At, TargetAttempt, TargetView, Track
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Recovery:
     is incomplete or disagrees.
     """
 
-    attempt: AttemptView
+    attempt: TargetAttempt
     requirement: Requirement
     captures: tuple[Capture, ...]
     loaded: tuple[At[Recovered], ...]
@@ -64,7 +64,7 @@ def captures(view: TargetView) -> tuple[Capture, ...]:
     return tuple(Capture(save) for save in saves(view))
 
 
-def _recovery(view: TargetView, attempt: AttemptView, earlier: tuple[Capture, ...]) -> Recovery:
+def _recovery(view: TargetView, attempt: TargetAttempt, earlier: tuple[Capture, ...]) -> Recovery:
     loaded = tuple(at for at in attempt.recovered if at.event.chosen is not None)
     empty = tuple(at for at in attempt.recovered if at.event.chosen is None)
     digests = [at.event.digest for at in loaded]

@@ -13,7 +13,7 @@ from chaosckpt.oracle.facts import command_storage as storage
 from chaosckpt.oracle.facts.command import CommandAttempt, CommandView
 from chaosckpt.oracle.facts.saves import Save, saves
 from chaosckpt.oracle.facts.survival import SHARED, Reader, Reason, breach, standing, surely_gone
-from chaosckpt.oracle.facts.view import At, AttemptView, TargetView
+from chaosckpt.oracle.facts.view import At, TargetAttempt, TargetView
 
 Kind = Literal["must-recover", "may-recover", "must-refuse", "may-start"]
 """must-recover: something is required. may-recover: something may be left, nothing is required.
@@ -39,7 +39,7 @@ class Requirement:
 
 
 @functools.lru_cache(maxsize=64)
-def requirement(view: TargetView, attempt: AttemptView) -> Requirement:
+def requirement(view: TargetView, attempt: TargetAttempt) -> Requirement:
     """What the recovery of this attempt has to find, from what the journal shows of the time before it. Pure."""
     earlier = [save for save in saves(view) if save.attempt < attempt.number]
     earlier.sort(key=lambda save: save.key, reverse=True)
@@ -76,7 +76,7 @@ def requirement(view: TargetView, attempt: AttemptView) -> Requirement:
     )
 
 
-def _kind(view: TargetView, attempt: AttemptView, required: Save | None, permitted: Sequence[Save]) -> Kind:
+def _kind(view: TargetView, attempt: TargetAttempt, required: Save | None, permitted: Sequence[Save]) -> Kind:
     if required is not None:
         return "must-recover"
     if permitted:

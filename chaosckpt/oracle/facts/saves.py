@@ -11,7 +11,7 @@ from typing import Literal
 from chaosckpt.model.digest import StateDigest
 from chaosckpt.model.journal import Acknowledged, ErrorInjected, FaultLanded, RankExited, SaveStarted
 from chaosckpt.model.topology import Topology
-from chaosckpt.oracle.facts.view import At, AttemptView, TargetView
+from chaosckpt.oracle.facts.view import At, TargetAttempt, TargetView
 
 _OF_SAVE = re.compile(r"\bsave (\d+)$")
 Status = Literal["acknowledged", "indeterminate", "started"]
@@ -82,7 +82,7 @@ def saves(view: TargetView) -> tuple[Save, ...]:
     return tuple(sorted(found, key=lambda save: save.key))
 
 
-def _save(attempt: AttemptView, step: int, begun: Sequence[At[SaveStarted]]) -> Save:
+def _save(attempt: TargetAttempt, step: int, begun: Sequence[At[SaveStarted]]) -> Save:
     # A save that failed and is tried again starts anew: of a rank's starts the last one counts.
     started = {at.event.rank: at.index for at in begun}
     acknowledged: dict[int, dict[str, int]] = {}
@@ -114,7 +114,7 @@ class Injected:
         return f"{self.at.event.error} was injected at {self.at.event.operation.address}"
 
 
-def injected(attempt: AttemptView) -> list[Injected]:
+def injected(attempt: TargetAttempt) -> list[Injected]:
     """Those of one attempt, in order; errors injected into its recovery aren't among them."""
     labels = {
         landed.event.operation.address: landed.event.label

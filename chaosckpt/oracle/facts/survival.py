@@ -10,7 +10,7 @@ from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.journal import FaultLanded, RankExited, StorageDestroyed, StorageDisturbed
 from chaosckpt.model.topology import Topology
 from chaosckpt.oracle.facts.saves import Save
-from chaosckpt.oracle.facts.view import At, AttemptView, TargetView
+from chaosckpt.oracle.facts.view import At, TargetAttempt, TargetView
 
 SHARED = "shared"
 
@@ -40,7 +40,7 @@ class Reader:
     until: int
 
     @classmethod
-    def recovery(cls, attempt: AttemptView) -> Reader:
+    def recovery(cls, attempt: TargetAttempt) -> Reader:
         return cls(attempt.topology, attempt.start.index, attempt.recovery_ends)
 
     def losses(self, view: TargetView) -> list[At[StorageDestroyed]]:

@@ -123,7 +123,7 @@ class Track(Events):
 
 
 @dataclass(frozen=True, eq=False)
-class AttemptView(Events):
+class TargetAttempt(Events):
     """One launch of the job."""
 
     number: int
@@ -301,15 +301,15 @@ class TargetView(JournalView):
     """One trial of a target."""
 
     @functools.cached_property
-    def attempts(self) -> tuple[AttemptView, ...]:
+    def attempts(self) -> tuple[TargetAttempt, ...]:
         """The attempts that were launched, in order."""
         events: dict[int, list[At[AnyEvent]]] = {}
         for at in self.events:
             events.setdefault(at.event.attempt, []).append(at)
         started = {start.event.attempt: start for start in reversed(self.all(AttemptStarted))}
-        return tuple(AttemptView(number, start, tuple(events[number])) for number, start in sorted(started.items()))
+        return tuple(TargetAttempt(number, start, tuple(events[number])) for number, start in sorted(started.items()))
 
-    def attempt(self, number: int) -> AttemptView | None:
+    def attempt(self, number: int) -> TargetAttempt | None:
         """The attempt with this number, if it was launched."""
         return next((attempt for attempt in self.attempts if attempt.number == number), None)
 
@@ -318,5 +318,5 @@ class TargetView(JournalView):
         return tuple(at.index for at in self.all(StorageDisturbed) if at.event.damages and at.index <= until)
 
     @property
-    def closing(self) -> AttemptView | None:
+    def closing(self) -> TargetAttempt | None:
         return next((attempt for attempt in self.attempts if attempt.closing), None)

@@ -9,7 +9,7 @@ from chaosckpt.model.journal import Finished, Outstanding, Raised, SaveFailed
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.facts.audits import loads
 from chaosckpt.oracle.facts.saves import Injected, Save, injected, save_of, saves
-from chaosckpt.oracle.facts.view import AttemptView, TargetView
+from chaosckpt.oracle.facts.view import TargetAttempt, TargetView
 from chaosckpt.oracle.invariant import Invariant, NotJudged
 from chaosckpt.oracle.phrasing import ranks
 
@@ -33,7 +33,7 @@ def _of_target(view: TargetView) -> list[Violation] | NotJudged:
     )
 
 
-def _backlog(view: TargetView, attempt: AttemptView) -> Iterator[Violation]:
+def _backlog(view: TargetView, attempt: TargetAttempt) -> Iterator[Violation]:
     """More saves under way than the target says it lets be."""
     bound = view.start.outstanding
     over = min(
@@ -55,7 +55,7 @@ def _backlog(view: TargetView, attempt: AttemptView) -> Iterator[Violation]:
     )
 
 
-def _ends(view: TargetView, attempt: AttemptView) -> Iterator[Violation]:
+def _ends(view: TargetView, attempt: TargetAttempt) -> Iterator[Violation]:
     """Saves that an orderly end left neither finished nor failed."""
     told: set[int] = set()
     end = max((at.index for at in attempt.all(Finished)), default=attempt.start.index)
@@ -83,11 +83,11 @@ def _ends(view: TargetView, attempt: AttemptView) -> Iterator[Violation]:
             yield _out_of_bounds(view, attempt, words, right, left, "unfinished-save", (min(silent), save.step, end))
 
 
-def _surfaced(attempt: AttemptView) -> bool:
+def _surfaced(attempt: TargetAttempt) -> bool:
     return bool(attempt.all(Raised) or attempt.all(SaveFailed))
 
 
-def _swallowed(view: TargetView, attempt: AttemptView, error: Injected) -> bool:
+def _swallowed(view: TargetView, attempt: TargetAttempt, error: Injected) -> bool:
     save = save_of(view, attempt.number, error.step)
     if save is None or save.status == "acknowledged" or _surfaced(attempt):
         return False
@@ -95,7 +95,7 @@ def _swallowed(view: TargetView, attempt: AttemptView, error: Injected) -> bool:
     return view.start.at_end == "await" or loads(view, attempt, error.step) is False
 
 
-def _unfinished(view: TargetView, attempt: AttemptView, save: Save) -> bool:
+def _unfinished(view: TargetView, attempt: TargetAttempt, save: Save) -> bool:
     if save.status == "acknowledged" or not save.started_by_all or _surfaced(attempt):
         return False
     # Only the newest save has to be there at the end: older ones may have been retired.
@@ -105,7 +105,7 @@ def _unfinished(view: TargetView, attempt: AttemptView, save: Save) -> bool:
 
 def _out_of_bounds(
     view: TargetView,
-    attempt: AttemptView,
+    attempt: TargetAttempt,
     words: str,
     expected: str,
     seen: str,

@@ -11,7 +11,7 @@ from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.facts.command import CommandView
 from chaosckpt.oracle.facts.command_storage import to_resume_is_enough
 from chaosckpt.oracle.facts.lineage import Link, Trained, expected, lineage, references, trained
-from chaosckpt.oracle.facts.view import AttemptView, TargetView
+from chaosckpt.oracle.facts.view import TargetAttempt, TargetView
 from chaosckpt.oracle.invariant import Invariant, NotJudged
 from chaosckpt.oracle.phrasing import ranks
 
@@ -45,7 +45,7 @@ def _of_target(view: TargetView) -> list[Violation] | NotJudged:
     return [] if first is None else [first]
 
 
-def _newest(view: TargetView) -> AttemptView | None:
+def _newest(view: TargetView) -> TargetAttempt | None:
     """The last attempt that finished, else the newest that trained."""
     done = [attempt for attempt in view.attempts if attempt.finished]
     trains = [attempt for attempt in view.attempts if trained(attempt, None)]

@@ -8,7 +8,7 @@ from chaosckpt.oracle.facts import command_storage as storage
 from chaosckpt.oracle.facts.command import CommandAttempt, CommandView
 from chaosckpt.oracle.facts.failures import ended_before_recovery, excuse, printed_error, root_error
 from chaosckpt.oracle.facts.recovery import recoveries
-from chaosckpt.oracle.facts.view import AttemptView, TargetView, Track
+from chaosckpt.oracle.facts.view import TargetAttempt, TargetView, Track
 from chaosckpt.oracle.invariant import Invariant, NotJudged
 from chaosckpt.oracle.phrasing import ending, ranks
 
@@ -22,7 +22,7 @@ def _of_target(view: TargetView) -> list[Violation] | NotJudged:
     return [*hung, *([] if isinstance(ended, NotJudged) else ended)] if hung else ended
 
 
-def _stood_still(attempt: AttemptView) -> bool:
+def _stood_still(attempt: TargetAttempt) -> bool:
     """True for a confirmed hang while it trained or saved, in an attempt before the last one that no fault harmed."""
     return (
         not attempt.closing
@@ -35,7 +35,7 @@ def _stood_still(attempt: AttemptView) -> bool:
     )
 
 
-def _hang(view: TargetView, attempt: AttemptView) -> Violation:
+def _hang(view: TargetView, attempt: TargetAttempt) -> Violation:
     assert attempt.end is not None
     index = attempt.end.index
     cleared = [track.rank for track in attempt.tracks if track.exit is None or track.exit.event.by != "self"]
@@ -71,7 +71,7 @@ def _closing(view: TargetView) -> list[Violation] | NotJudged:
     return [_unfinished(view, closing, behind)] if behind else []
 
 
-def _failed_to_recover(view: TargetView, closing: AttemptView) -> NotJudged | None:
+def _failed_to_recover(view: TargetView, closing: TargetAttempt) -> NotJudged | None:
     """Why a failed recovery of the closing attempt is judged elsewhere; None where the job should have gone on."""
     recovery = next((r for r in recoveries(view) if r.attempt.number == closing.number), None)
     if recovery is None or not recovery.failed:
@@ -89,7 +89,7 @@ def _done(view: TargetView, track: Track) -> bool:
     return track.finished is not None and track.finished.event.step == view.start.total_steps
 
 
-def _unfinished(view: TargetView, closing: AttemptView, behind: list[Track]) -> Violation:
+def _unfinished(view: TargetView, closing: TargetAttempt, behind: list[Track]) -> Violation:
     errors = closing.all(Raised)
     root = root_error([at.event for at in errors])
     if root is not None:
@@ -108,7 +108,7 @@ def _unfinished(view: TargetView, closing: AttemptView, behind: list[Track]) -> 
 
 
 def _not_ended(
-    view: TargetView, closing: AttemptView, track: Track, seen: str, slug: str, index: int, step: int | None = None
+    view: TargetView, closing: TargetAttempt, track: Track, seen: str, slug: str, index: int, step: int | None = None
 ) -> Violation:
     return view.violation(
         NAME,

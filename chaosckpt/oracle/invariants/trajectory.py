@@ -12,7 +12,7 @@ from chaosckpt.oracle.facts.identity import together
 from chaosckpt.oracle.facts.lineage import recovery_of, references, trained
 from chaosckpt.oracle.facts.saves import saves
 from chaosckpt.oracle.facts.streams import exact
-from chaosckpt.oracle.facts.view import At, AttemptView, TargetView
+from chaosckpt.oracle.facts.view import At, TargetAttempt, TargetView
 from chaosckpt.oracle.invariant import Invariant, NotJudged
 
 NAME = "trajectory"
@@ -58,7 +58,7 @@ def _of_target(view: TargetView) -> list[Violation] | NotJudged:
     return found
 
 
-def _obstacle(view: TargetView, attempt: AttemptView, reference: Reference) -> str:
+def _obstacle(view: TargetView, attempt: TargetAttempt, reference: Reference) -> str:
     """Why an attempt can't be compared with its reference; empty where it can."""
     recovery = recovery_of(view, attempt.number)
     if recovery is None or len(attempt.recovered) < attempt.world_size:
@@ -71,7 +71,7 @@ def _obstacle(view: TargetView, attempt: AttemptView, reference: Reference) -> s
     return ""
 
 
-def _told(view: TargetView, attempt: AttemptView) -> dict[int, _Told]:
+def _told(view: TargetView, attempt: TargetAttempt) -> dict[int, _Told]:
     found: dict[int, _Told] = {}
     for item in trained(attempt, None):
         told = found.setdefault(item.trace.step, _Told({}, {}))
@@ -115,7 +115,7 @@ def _disagreement(world: WorldDigest, part: str) -> str:
 
 
 def _deviates(
-    view: TargetView, attempt: AttemptView, reference: At[Reference], step: int, difference: _Difference
+    view: TargetView, attempt: TargetAttempt, reference: At[Reference], step: int, difference: _Difference
 ) -> Violation:
     part, number = difference.part, attempt.number
     whose = "" if difference.rank is None else f" of rank {difference.rank}"

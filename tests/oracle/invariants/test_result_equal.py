@@ -13,7 +13,7 @@ def test_another_result():
 
 def test_resuming_alone_changes_the_result():
     """C28: where golden recoveries end elsewhere, too, no fault is behind it, and all such trials are one finding."""
-    judged = tuple(sign for sign in SAVED if sign != "exact")
+    judged = tuple(marker for marker in SAVED if marker != "exact")
     causes = set()
     for label in ("persist of save 4", "persist of save 6"):
         trial = (
