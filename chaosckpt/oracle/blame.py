@@ -10,13 +10,13 @@ from chaosckpt.model.journal import (
     Acknowledged,
     AnyEvent,
     ErrorInjected,
-    FaultLanded,
+    FaultInjected,
     Journal,
     RankExited,
     Recovered,
     SaveStarted,
     StorageDestroyed,
-    StorageDisturbed,
+    StorageMutated,
 )
 from chaosckpt.model.verdict import Verdict, Violation
 
@@ -34,14 +34,14 @@ def ended_by_fault(event: AnyEvent) -> bool:
     return event.by == "fault" or (event.by == "self" and terminated)
 
 
-def likely_fault(events: Sequence[AnyEvent], shown: int, attempt: int) -> FaultLanded | None:
+def likely_fault(events: Sequence[AnyEvent], shown: int, attempt: int) -> FaultInjected | None:
     """The last fault that destroyed something before a violation showed at index `shown`, in this attempt.
 
     Something was destroyed by a fault that killed or stopped, lost or disturbed storage, or injected an error. Of
     these, one that struck the recovery of an earlier attempt counts only where there is no other, because recoveries
     read. None where no fault had landed.
     """
-    landed = [event for event in events[:shown] if isinstance(event, FaultLanded)]
+    landed = [event for event in events[:shown] if isinstance(event, FaultInjected)]
     harmful = [fault for fault in landed if _destroyed(fault, landed, events)]
     writing = [fault for fault in harmful if fault.attempt == attempt or not fault.label.endswith("of the recovery")]
     for faults in (writing, harmful, landed):
@@ -50,14 +50,14 @@ def likely_fault(events: Sequence[AnyEvent], shown: int, attempt: int) -> FaultL
     return None
 
 
-def resized(events: Sequence[AnyEvent], evidence: Sequence[int], attempt: int) -> FaultLanded | None:
+def resized(events: Sequence[AnyEvent], evidence: Sequence[int], attempt: int) -> FaultInjected | None:
     """The fault that changed the number of ranks, where the evidence is a state that one number of ranks captured and
     another one loaded; else None."""
     told = [events[index] for index in evidence]
     sizes = {event.digest.world_size for event in told if isinstance(event, SaveStarted | Recovered)}
     if len(sizes) < 2:
         return None
-    landed = [event for event in events if isinstance(event, FaultLanded) and "world-size-change" in event.needs]
+    landed = [event for event in events if isinstance(event, FaultInjected) and "world-size-change" in event.needs]
     return next((fault for fault in reversed(landed) if fault.attempt <= attempt), None)
 
 
@@ -99,11 +99,11 @@ def _shown(journal: Journal, violation: Violation) -> int:
     return max(violation.evidence, default=len(events))
 
 
-def _place(fault: FaultLanded, events: Sequence[AnyEvent]) -> int:
+def _place(fault: FaultInjected, events: Sequence[AnyEvent]) -> int:
     return next(index for index, event in enumerate(events) if event is fault)
 
 
-def _destroyed(fault: FaultLanded, landed: Sequence[FaultLanded], events: Sequence[AnyEvent]) -> bool:
+def _destroyed(fault: FaultInjected, landed: Sequence[FaultInjected], events: Sequence[AnyEvent]) -> bool:
     """True when something of the job or its storage was destroyed by this very fault, as far as the journal tells."""
     same = [event for event in events if event.attempt == fault.attempt]
     if fault.operation is None:
@@ -113,7 +113,7 @@ def _destroyed(fault: FaultLanded, landed: Sequence[FaultLanded], events: Sequen
         before = next(
             (event for event in reversed(events[: _place(fault, events)]) if event.attempt == fault.attempt), None
         )
-        return isinstance(before, StorageDisturbed)
+        return isinstance(before, StorageMutated)
     if fault.needs:
         return True
     address = fault.operation.address

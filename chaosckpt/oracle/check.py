@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from chaosckpt.model.journal import FaultLanded, FaultMissed, HarnessTrouble, Journal, TrialEnded, Untraced
+from chaosckpt.model.journal import FaultInjected, FaultNotInjected, HarnessTrouble, Journal, TrialEnded, Untraced
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.verdict import Verdict, Violation
 from chaosckpt.oracle.facts import command_storage
@@ -148,8 +148,8 @@ def _doubts(view: View) -> Iterator[str]:
 
 def _doubtful_faults(view: View) -> Iterator[str]:
     """Each planned fault that did not land, in words."""
-    landed = {(at.event.attempt, at.event.fault) for at in view.all(FaultLanded)}
-    missed = {(at.event.attempt, at.event.fault): at.event.reason for at in view.all(FaultMissed)}
+    landed = {(at.event.attempt, at.event.fault) for at in view.all(FaultInjected)}
+    missed = {(at.event.attempt, at.event.fault): at.event.reason for at in view.all(FaultNotInjected)}
     for attempt, index, kind in view.planned_faults():
         if (attempt, index) in landed:
             continue
@@ -198,7 +198,7 @@ def _unconfirmed(attempt: int) -> str:
 
 def _doubtful_trace(view: View) -> Iterator[str]:
     """What reached storage past the gate in an attempt in which a fault struck, in words."""
-    struck = {at.event.attempt for at in view.all(FaultLanded)}
+    struck = {at.event.attempt for at in view.all(FaultInjected)}
     for at in view.all(Untraced):
         if at.event.attempt in struck and not at.event.refused:
             yield (

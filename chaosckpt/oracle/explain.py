@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from chaosckpt.model.journal import AttemptStarted, Journal, StorageDisturbed, StorageLeft
+from chaosckpt.model.journal import AttemptStarted, Journal, StorageMutated, StorageLeft
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.topology import Topology
 from chaosckpt.model.verdict import Verdict
@@ -124,7 +124,7 @@ def _audits(view: TargetView) -> list[str]:
 
 
 def _disturbed(view: TargetView) -> list[str]:
-    found = [f"  #{at.index} {describe(at.event)}" for at in view.all(StorageDisturbed)]
+    found = [f"  #{at.index} {describe(at.event)}" for at in view.all(StorageMutated)]
     found += [f"  #{at.index} {describe(at.event)}" for at in view.all(StorageLeft)]
     return ["Storage:", *found] if found else []
 

@@ -16,7 +16,7 @@ def ranks(numbers: Iterable[int]) -> str:
     return f"ranks {', '.join(map(str, known[:-1]))} and {known[-1]}" if known else "no rank"
 
 
-def blaming(fault: j.FaultLanded | None) -> str:
+def blaming(fault: j.FaultInjected | None) -> str:
     """A sentence that names a fault as the one most likely behind something; empty where there is none."""
     if fault is None:
         return ""
@@ -73,14 +73,14 @@ def describe(event: AnyEvent) -> str:  # noqa: C901 - one line for each kind of 
             return f"rank {event.rank} raised {event.error_type} in {event.where}: {short(event.message)}"
         case j.RankExited():
             return f"rank {event.rank} {ending(event)}, by {event.by} (attempt {event.attempt})"
-        case j.FaultLanded():
+        case j.FaultInjected():
             return f"fault {event.fault} of attempt {event.attempt} ({event.kind}) landed: {event.evidence}"
-        case j.FaultMissed():
+        case j.FaultNotInjected():
             return f"fault {event.fault} of attempt {event.attempt} ({event.kind}) missed: {event.reason}"
         case j.StorageDestroyed():
             where = "" if event.node is None else f" of node {event.node}"
             return f"{event.tier} storage{where} destroyed ({event.cause}, {event.files} files)"
-        case j.StorageDisturbed():
+        case j.StorageMutated():
             return f"{event.path or event.tier}: {event.what}"
         case j.ErrorInjected():
             return f"{event.error} injected into rank {event.rank}: {event.operation.address}"

@@ -93,7 +93,7 @@ class JournalBuilder:
     ) -> Self:
         """A fault lands, at no operation unless one is given; `between` this attempt and the next one."""
         self.events.append(
-            j.FaultLanded(
+            j.FaultInjected(
                 attempt=max(self.number, 0) + between,
                 fault=index,
                 kind=kind,
@@ -119,10 +119,10 @@ class JournalBuilder:
         self.events.append(j.ErrorInjected(attempt=self.number, rank=rank, error=error, operation=struck))
         return self.fault("errno", at=struck, label=label)
 
-    def disturbs(self, path: str, what: str = "bit 3 of byte 100 flipped", *, damages: bool = True) -> Self:
+    def mutates(self, path: str, what: str = "bit 3 of byte 100 flipped", *, damages: bool = True) -> Self:
         """Something is done to a file between this attempt and the next one."""
         self.events.append(
-            j.StorageDisturbed(attempt=self.number + 1, tier="shared", node=None, path=path, what=what, damages=damages)
+            j.StorageMutated(attempt=self.number + 1, tier="shared", node=None, path=path, what=what, damages=damages)
         )
         return self
 
@@ -130,7 +130,7 @@ class JournalBuilder:
         """Storage is lost, by default between this attempt and the next one."""
         attempt = self.number + next_attempt
         self.events.append(j.StorageDestroyed(attempt=attempt, tier=tier, node=node, files=3, cause=cause))  # type: ignore[arg-type]
-        self.events.append(j.FaultLanded(attempt=attempt, fault=index, kind=cause, evidence="3 files deleted"))
+        self.events.append(j.FaultInjected(attempt=attempt, fault=index, kind=cause, evidence="3 files deleted"))
         return self
 
     def ends(self, outcome: str, *, confirmed: bool = False, operations: Sequence[int] = ()) -> Self:

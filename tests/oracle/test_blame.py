@@ -94,8 +94,8 @@ def test_error_before_an_acknowledgement_is_blamed_for_the_lie() -> None:
 def test_disturbed_storage_is_named_by_its_kind() -> None:
     """What a fault did to files between two attempts is to blame for what is loaded afterwards."""
     trial = TargetJournal(faults=[["cut"], ["bit-flip"]]).attempt().recovers(None).saves(2).cut()
-    trial.disturbs("shared:step-000002/state.pt")
-    trial.events.append(j.FaultLanded(attempt=1, fault=0, kind="bit-flip", evidence="bit 3 of byte 100"))
+    trial.mutates("shared:step-000002/state.pt")
+    trial.events.append(j.FaultInjected(attempt=1, fault=0, kind="bit-flip", evidence="bit 3 of byte 100"))
     trial.attempt(closing=True).recovers(2, variant="torn").ends_well()
     assert _cause(trial)[:3] == ("complete-only", "", "bit-flip")
 
@@ -113,7 +113,9 @@ def test_change_of_world_is_blamed_for_what_is_lost_by_it() -> None:
     for label in ("persist of save 4", "commit of save 4"):
         trial = TargetJournal(faults=[["cut"], ["world-size"]]).attempt().recovers(None).saves(2).cut(label=label)
         trial.events.append(
-            j.FaultLanded(attempt=1, fault=0, kind="world-size", evidence="1+1 became 1", needs=("world-size-change",))
+            j.FaultInjected(
+                attempt=1, fault=0, kind="world-size", evidence="1+1 became 1", needs=("world-size-change",)
+            )
         )
         trial.attempt((1,), closing=True)
         trial.recovers(2, but=lambda digest: msgspec.structs.replace(digest, optimizer={})).ends_well()

@@ -60,7 +60,7 @@ def test_harness_trouble_is_never_a_finding() -> None:
 def test_missed_fault_makes_a_clean_trial_inconclusive() -> None:
     """A pass needs evidence of every fault: one that missed is named with its reason."""
     trial = TargetJournal(faults=[["cut"]]).attempt().recovers(None).saves(2).finishes()
-    trial.events.append(j.FaultMissed(fault=0, kind="cut", reason="the attempt ended before"))
+    trial.events.append(j.FaultNotInjected(fault=0, kind="cut", reason="the attempt ended before"))
     verdict = check(SCENARIO, trial.ends("finished").attempt(closing=True).recovers(2).ends_well().journal())
     assert verdict.outcome == "inconclusive"
     assert "cut" in verdict.reason
@@ -78,7 +78,7 @@ def test_fault_without_any_evidence_makes_a_clean_trial_inconclusive() -> None:
 def test_violation_counts_though_another_fault_missed() -> None:
     """What the journal proves stays proved when some other fault did not strike."""
     trial = TargetJournal(faults=[["cut", "latency"]]).attempt().recovers(None).saves(2)
-    trial.events.append(j.FaultMissed(fault=1, kind="latency", reason="never reached"))
+    trial.events.append(j.FaultNotInjected(fault=1, kind="latency", reason="never reached"))
     verdict = check(SCENARIO, trial.cut().attempt(closing=True).recovers(None).ends_well().journal())
     assert verdict.outcome == "violation"
 

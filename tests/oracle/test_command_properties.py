@@ -54,7 +54,7 @@ def command_trials(draw: st.DrawFn) -> CommandJournal:
         else:
             trial.finishes(equal=draw(st.booleans()))
         if draw(st.integers(0, 9)) == 0:
-            trial.disturbs("out:ckpt-2.pt")
+            trial.mutates("out:ckpt-2.pt")
     return trial
 
 

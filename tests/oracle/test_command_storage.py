@@ -51,7 +51,7 @@ def test_other_bytes_without_a_fault_put_the_standard_in_doubt():
 def test_damage_is_nobodys_promise():
     """Of a damaged file nothing is asked."""
     trial = CommandJournal(SAVED, faults=[["cut"], ["bit-flip"]]).attempt().saves(2, 4).cut(label="persist of save 6")
-    trial.disturbs("out:ckpt-2.pt").fault("bit-flip", between=True)
+    trial.mutates("out:ckpt-2.pt").fault("bit-flip", between=True)
     trial.attempt().says_resumed(2).saves(4, 6).finishes()
     verdict = trial.attempt(closing=True).says_resumed(2).saves(4, 6).finishes(equal=False).verdict()
     assert verdict.primary is None

@@ -47,8 +47,8 @@ def struck(kind: type[Fault], guarantees: Iterable[Guarantee]) -> TargetJournal:
         )
     if kind.between:
         if kind.drops is None and "world-size-change" not in needs:
-            trial.disturbs("shared:step-000002/state.pt", damages="integrity" in needs)
-        trial.events.append(j.FaultLanded(attempt=1, fault=0, kind=name, evidence="it struck", needs=needs))
+            trial.mutates("shared:step-000002/state.pt", damages="integrity" in needs)
+        trial.events.append(j.FaultInjected(attempt=1, fault=0, kind=name, evidence="it struck", needs=needs))
     return trial.attempt((2, 1) if "world-size-change" in needs else None, closing=True)
 
 

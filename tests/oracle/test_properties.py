@@ -56,7 +56,7 @@ def trials(draw: st.DrawFn) -> TargetJournal:
         if draw(st.booleans()):
             trial.destroys("local", draw(st.integers(0, 1)), "local-storage-loss")
         if draw(st.booleans()):
-            trial.disturbs("shared:step-000002/state.pt", damages=draw(st.booleans()))
+            trial.mutates("shared:step-000002/state.pt", damages=draw(st.booleans()))
     trial.attempt(closing=True)
     _recover(draw, trial, orderly)
     trial.saves(6).finishes().ends("finished")
@@ -164,7 +164,7 @@ def interleaved(trial: TargetJournal, rng: random.Random) -> tuple[j.AnyEvent, .
     waiting: dict[int, list[j.AnyEvent]] = {}
     for event in trial.journal().events:
         rank = rank_of(event)
-        if rank is not None and not isinstance(event, j.FaultLanded):
+        if rank is not None and not isinstance(event, j.FaultInjected):
             waiting.setdefault(rank, []).append(event)
             continue
         while waiting:

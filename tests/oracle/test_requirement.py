@@ -174,7 +174,7 @@ def test_every_reason_comes_with_its_events() -> None:
 def test_damage_takes_the_requirement_not_the_permission(guarantees: list[Guarantee]) -> None:
     """After damage to a file at rest nothing saved before is required, whatever is promised; what is saved after it is."""
     trial = TargetJournal(guarantees=guarantees).attempt().saves(2).saves(4).exits(by="fault")
-    trial.disturbs("shared:step-000004/state.pt").attempt().recovers(2)
+    trial.mutates("shared:step-000004/state.pt").attempt().recovers(2)
     found = _required(trial)
     assert (_steps(found), found.kind) == ((None, [4, 2]), "may-recover")
     assert any("was damaged on storage" in reason.words for reason in found.reasons)
@@ -183,9 +183,7 @@ def test_damage_takes_the_requirement_not_the_permission(guarantees: list[Guaran
 
 def test_planted_files_and_changed_times_forgive_nothing() -> None:
     """What adds to storage or changes times only leaves every checkpoint required."""
-    trial = (
-        TargetJournal().attempt().saves(2).exits(by="fault").disturbs("shared:step-000099", "planted", damages=False)
-    )
+    trial = TargetJournal().attempt().saves(2).exits(by="fault").mutates("shared:step-000099", "planted", damages=False)
     assert _steps(_required(trial.attempt().recovers(2)))[0] == 2
 
 

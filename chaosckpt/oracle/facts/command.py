@@ -111,13 +111,13 @@ class CommandAttempt(Events):
     @functools.cached_property
     def struck_saves(self) -> frozenset[int]:
         """The steps in whose saves faults struck this attempt."""
-        labels = [at.event.label for at in self.all(j.FaultLanded) if at.event.operation is not None]
+        labels = [at.event.label for at in self.all(j.FaultInjected) if at.event.operation is not None]
         return frozenset(int(found[1]) for label in labels if (found := _OF_SAVE.search(label)) is not None)
 
     @functools.cached_property
     def struck_retention(self) -> bool:
         """Whether a fault struck while it removed older checkpoints."""
-        return any(at.event.label.startswith("retire") for at in self.all(j.FaultLanded))
+        return any(at.event.label.startswith("retire") for at in self.all(j.FaultInjected))
 
     @property
     def undisturbed(self) -> bool:
@@ -145,13 +145,13 @@ class CommandAttempt(Events):
 
 def _struck(event: AnyEvent) -> bool:
     """Whether a fault struck while the command ran, and not between two attempts."""
-    return isinstance(event, j.ErrorInjected) or (isinstance(event, j.FaultLanded) and event.operation is not None)
+    return isinstance(event, j.ErrorInjected) or (isinstance(event, j.FaultInjected) and event.operation is not None)
 
 
 def _may_be_recovery(event: AnyEvent) -> bool:
     if isinstance(event, j.ErrorInjected):
         return event.operation.address.op in READING
-    return isinstance(event, j.FaultLanded) and event.label.endswith("of the recovery")
+    return isinstance(event, j.FaultInjected) and event.label.endswith("of the recovery")
 
 
 class CommandView(JournalView):
@@ -213,8 +213,8 @@ class CommandView(JournalView):
 
 
 def _damages(event: AnyEvent, promised: set[str]) -> bool:
-    if isinstance(event, j.StorageDisturbed):
+    if isinstance(event, j.StorageMutated):
         return event.damages
-    if isinstance(event, j.FaultLanded):
+    if isinstance(event, j.FaultInjected):
         return not set(event.needs) <= promised
     return isinstance(event, j.StorageDestroyed)

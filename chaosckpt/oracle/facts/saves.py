@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from chaosckpt.model.digest import StateDigest
-from chaosckpt.model.journal import Acknowledged, ErrorInjected, FaultLanded, RankExited, SaveStarted
+from chaosckpt.model.journal import Acknowledged, ErrorInjected, FaultInjected, RankExited, SaveStarted
 from chaosckpt.model.topology import Topology
 from chaosckpt.oracle.facts.view import At, TargetAttempt, TargetView
 
@@ -118,7 +118,7 @@ def injected(attempt: TargetAttempt) -> list[Injected]:
     """Those of one attempt, in order; errors injected into its recovery aren't among them."""
     labels = {
         landed.event.operation.address: landed.event.label
-        for landed in attempt.all(FaultLanded)
+        for landed in attempt.all(FaultInjected)
         if landed.event.operation is not None
     }
     found = []

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chaosckpt.model.guarantee import Guarantee
-from chaosckpt.model.journal import FaultLanded, RankExited, StorageDestroyed, StorageDisturbed
+from chaosckpt.model.journal import FaultInjected, RankExited, StorageDestroyed, StorageMutated
 from chaosckpt.model.topology import Topology
 from chaosckpt.oracle.facts.saves import Save
 from chaosckpt.oracle.facts.view import At, TargetAttempt, TargetView
@@ -99,11 +99,11 @@ def breach(view: TargetView, save: Save, reader: Reader) -> tuple[str, tuple[int
             needed = _NEEDED[event.cause]
             if needed is None or needed not in promised:
                 return f"{event.cause} struck, which the target doesn't promise to survive", (at.index,)
-        elif isinstance(event, StorageDisturbed):
+        elif isinstance(event, StorageMutated):
             if event.damages:
                 # Which checkpoints need that file only the target knows, so each may be refused from then on.
                 return f"{event.path or event.tier} was damaged on storage ({event.what})", (at.index,)
-        elif isinstance(event, FaultLanded):
+        elif isinstance(event, FaultInjected):
             missing = set(event.needs) - promised - {"world-size-change"}
             if missing:
                 return f"{event.kind} struck, and the target doesn't promise {', '.join(sorted(missing))}", (at.index,)

@@ -14,14 +14,14 @@ from chaosckpt.model.journal import (
     Audited,
     ErrorInjected,
     Event,
-    FaultLanded,
+    FaultInjected,
     Finished,
     Journal,
     Raised,
     RankExited,
     Recovered,
     RecoveryStarted,
-    StorageDisturbed,
+    StorageMutated,
     TrialStarted,
 )
 from chaosckpt.model.scenario import Scenario
@@ -74,7 +74,7 @@ class Events:
 
 def rank_of(event: AnyEvent) -> int | None:
     """The rank that an event belongs to; None for what the harness did to the whole job or to storage."""
-    if isinstance(event, FaultLanded):
+    if isinstance(event, FaultInjected):
         return None if event.operation is None else event.operation.address.rank
     rank = getattr(event, "rank", None)
     return rank if isinstance(rank, int) else None
@@ -178,7 +178,7 @@ class TargetAttempt(Events):
     @functools.cached_property
     def stopped(self) -> frozenset[int]:
         """Ranks that a fault stopped for good without ending them (SIGSTOP)."""
-        landed = [at.event.operation for at in self.all(FaultLanded) if at.event.kind == STOP]
+        landed = [at.event.operation for at in self.all(FaultInjected) if at.event.kind == STOP]
         return frozenset(operation.address.rank for operation in landed if operation is not None)
 
     @functools.cached_property
@@ -189,7 +189,7 @@ class TargetAttempt(Events):
     @functools.cached_property
     def unharmed(self) -> bool:
         """True when faults only delayed it, if any struck: no rank was killed or stopped, and no error injected."""
-        landed = [at.event for at in self.all(FaultLanded) if at.event.operation is not None]
+        landed = [at.event for at in self.all(FaultInjected) if at.event.operation is not None]
         return not (self.rank_was_killed or self.all(ErrorInjected) or any(fault.needs for fault in landed))
 
     @functools.cached_property
@@ -204,11 +204,11 @@ class TargetAttempt(Events):
         harmed = [at.index for t in self.tracks for at in t.all(ErrorInjected) if t.before_recovered(at.index)]
         harmed += [t.exit.index for t in self.tracks if t.exit and ended_by_fault(t.exit.event) and t.recovered is None]
         harmed += [
-            at.index for at in self.all(FaultLanded) if at.event.kind == STOP and self.struck_before_recovered(at)
+            at.index for at in self.all(FaultInjected) if at.event.kind == STOP and self.struck_before_recovered(at)
         ]
         return tuple(sorted(harmed))
 
-    def struck_before_recovered(self, at: At[FaultLanded]) -> bool:
+    def struck_before_recovered(self, at: At[FaultInjected]) -> bool:
         """True when the rank at whose operation a fault landed had not yet recovered."""
         operation = at.event.operation
         rank = operation.address.rank if operation is not None else -1
@@ -219,7 +219,7 @@ class TargetAttempt(Events):
         """Indices of everything that faults did during the recovery, harmful or not."""
         starts = [at.index for at in self.all(RecoveryStarted)]
         struck = set(self.recovery_harmed)
-        for at in self.all(FaultLanded):
+        for at in self.all(FaultInjected):
             # What landed before any rank began to recover struck between two attempts.
             if starts and min(starts) < at.index and any(track.before_recovered(at.index) for track in self.tracks):
                 struck.add(at.index)
@@ -270,7 +270,7 @@ class JournalView(Events):
         step: int | None = None,
         path: str | None = None,
         shown: int | None = None,
-        fault: FaultLanded | None = None,
+        fault: FaultInjected | None = None,
         blame: bool = True,
     ) -> Violation:
         """What breaks an invariant, its sentence completed by the fault that is most likely behind it.
@@ -315,7 +315,7 @@ class TargetView(JournalView):
 
     def damaged(self, until: int) -> tuple[int, ...]:
         """Indices of the damage that faults did to files at rest, up to this place of the journal."""
-        return tuple(at.index for at in self.all(StorageDisturbed) if at.event.damages and at.index <= until)
+        return tuple(at.index for at in self.all(StorageMutated) if at.event.damages and at.index <= until)
 
     @property
     def closing(self) -> TargetAttempt | None:

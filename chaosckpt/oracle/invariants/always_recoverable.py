@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaosckpt.model.journal import FaultLanded, StorageDestroyed
+from chaosckpt.model.journal import FaultInjected, StorageDestroyed
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.facts import command_storage as storage
 from chaosckpt.oracle.facts.command import CommandAttempt, CommandView
@@ -102,7 +102,7 @@ def _once(view: CommandView, attempt: CommandAttempt) -> tuple[int | None, str, 
             return None
         return max(there), "had been complete before it", (attempt.before.index,)
     if attempt.struck_retention and not view.judges("saved"):
-        struck = next(at for at in attempt.all(FaultLanded) if at.event.label.startswith("retire"))
+        struck = next(at for at in attempt.all(FaultInjected) if at.event.label.startswith("retire"))
         return None, "had been complete before it was removed", (struck.index,)
     passed = _passed(view, attempt)
     if passed is not None and not view.judges("saved"):
@@ -119,7 +119,7 @@ def _passed(view: CommandView, attempt: CommandAttempt) -> int | None:
 
     Between the two lies another one, so that it isn't a save that still goes on in the background.
     """
-    resized = any(at.event.operation is None for at in attempt.all(FaultLanded))
+    resized = any(at.event.operation is None for at in attempt.all(FaultInjected))
     if attempt is not view.attempts[0] or resized or not attempt.struck_saves:
         return None
     earlier = [step for step in view.start.saves if step < min(attempt.struck_saves)]

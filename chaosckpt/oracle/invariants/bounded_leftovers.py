@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaosckpt.model.journal import StorageDisturbed, StorageLeft
+from chaosckpt.model.journal import StorageMutated, StorageLeft
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.facts.saves import saves
 from chaosckpt.oracle.facts.view import TargetView
@@ -21,7 +21,7 @@ def _of_target(view: TargetView) -> list[Violation] | NotJudged:
         return NotJudged("the closing attempt didn't come to its end, so that nothing could be tidied up in it")
     if not any(save.attempt == view.closing.number and save.started_by_all for save in saves(view)):
         return NotJudged("the closing attempt saved nothing, so that nothing could be tidied up in it")
-    touched = {at.event.path for at in view.all(StorageDisturbed)}
+    touched = {at.event.path for at in view.all(StorageMutated)}
     files = sorted(
         (item for item in left.event.abandoned if not _within(item[0], touched)), key=lambda item: (-item[1], item[0])
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaosckpt.model import journal as j
-from chaosckpt.model.journal import FaultLanded
+from chaosckpt.model.journal import FaultInjected
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.blame import FULL_STATE, resized
 from chaosckpt.oracle.facts.command import CommandAttempt, CommandView
@@ -78,7 +78,7 @@ def _wrong_streams(view: TargetView, recovery: Recovery, fault: StreamFault) -> 
     )
 
 
-def _resized(view: TargetView, recovery: Recovery, evidence: tuple[int, int]) -> FaultLanded | None:
+def _resized(view: TargetView, recovery: Recovery, evidence: tuple[int, int]) -> FaultInjected | None:
     return resized(view.journal.events, evidence, recovery.attempt.number)
 
 

@@ -43,7 +43,7 @@ def test_not_judged_where_storage_or_recovery_was_struck(harm: str) -> None:
     if harm == "destroyed":
         trial.destroys("local", 0, "local-storage-loss")
     if harm == "damaged":
-        trial.disturbs("shared:step-000002/rank-0.pt")
+        trial.mutates("shared:step-000002/rank-0.pt")
     trial.attempt(closing=True)
     if harm == "struck":
         trial.begins_recovery().injects("EIO", operation(op="read"))
@@ -53,7 +53,7 @@ def test_not_judged_where_storage_or_recovery_was_struck(harm: str) -> None:
 def test_planted_files_are_no_excuse() -> None:
     """What a fault only added to storage, or whose times it changed, leaves every checkpoint as it was."""
     trial = TargetJournal(faults=[["cut"]]).attempt().recovers(None).saves(2).cut()
-    trial.disturbs("shared:step-000099", "a directory that an interrupted run left", damages=False)
+    trial.mutates("shared:step-000099", "a directory that an interrupted run left", damages=False)
     found = _found(trial.attempt(closing=True).recovers(None).ends_well())
     assert isinstance(found, list)
     assert len(found) == 1

@@ -31,7 +31,7 @@ def test_more_than_the_bound() -> None:
 def test_what_a_fault_planted_does_not_count() -> None:
     """Files that the harness itself put there, or damaged, are not the target's."""
     trial = TargetJournal(faults=[["cut"], ["stale"]]).attempt().recovers(None).saves(2).starts_save(4).cut()
-    trial.disturbs("shared:step-000099", "a directory of another run", damages=False).attempt(closing=True)
+    trial.mutates("shared:step-000099", "a directory of another run", damages=False).attempt(closing=True)
     assert _found(trial.recovers(2).ends_well().leaves({"shared:step-000099/state.pt": 5000}, 0)) == []
 
 

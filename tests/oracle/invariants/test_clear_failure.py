@@ -119,7 +119,7 @@ def test_damage_excuses_the_words_only_where_it_was_never_promised_to_be_noticed
     for promised, outcome in ((True, "violation"), (False, "pass")):
         guarantees = ["process-crash", *(["integrity"] if promised else [])]
         trial = TargetJournal(faults=[["cut"]], guarantees=guarantees).attempt().recovers(None).saves(2).cut()  # type: ignore[arg-type]
-        trial.disturbs("shared:step-000002/state.pt").attempt(closing=True).begins_recovery()
+        trial.mutates("shared:step-000002/state.pt").attempt(closing=True).begins_recovery()
         trial.raises("recover", "RuntimeError", "unexpected position").ends("failed")
         verdict = check(SCENARIO, trial.journal())
         assert verdict.outcome == outcome, verdict

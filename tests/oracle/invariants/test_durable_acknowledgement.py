@@ -102,7 +102,7 @@ def test_rank_that_had_not_acknowledged() -> None:
 def test_damaged_or_destroyed_since() -> None:
     """After a file was damaged or storage lost, an audit says nothing about the target."""
     for harm in (
-        lambda trial: trial.disturbs("shared:step-000004/rank-1.pt"),
+        lambda trial: trial.mutates("shared:step-000004/rank-1.pt"),
         lambda trial: trial.destroys("shared", None, "shared-storage-loss"),
     ):
         trial = harm(struck()).attempt(closing=True).recovers(4).saves(6).finishes().ends("finished")
