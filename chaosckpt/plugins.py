@@ -5,7 +5,7 @@ way as a third party's, from these groups of entry points, each `name = "module:
 
     chaosckpt.targets       subclasses of chaosckpt.targets.Target
     chaosckpt.faults        subclasses of chaosckpt.model.fault.Fault, each under its tag
-    chaosckpt.invariants    objects of chaosckpt.oracle.invariant.Invariant
+    chaosckpt.invariants    objects of chaosckpt.oracle.Invariant, for targets, commands or both
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ faults = fault_kinds
 
 
 def invariants() -> dict[str, Any]:
-    """Every registered invariant by name (chaosckpt.oracle.invariant.Invariant, which this layer doesn't import)."""
+    """Every registered invariant by name (chaosckpt.oracle.Invariant, which this layer doesn't import)."""
     return {name: _loaded("invariants", name) for name in names("invariants")}
 
 

@@ -13,8 +13,12 @@ from pathlib import Path
 import pytest
 
 from chaosckpt import plugins
+from chaosckpt.campaign import judging
 from chaosckpt.errors import PluginError, UsageError
 from chaosckpt.model.fault import Fault
+from chaosckpt.oracle import Invariant
+from tests.oracle.command_journals import killed_in_save_4
+from tests.oracle.journals import interrupted
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "docs" / "how-to" / "example-fault"
@@ -203,6 +207,61 @@ def test_invariants_are_loaded_as_they_are(installed):
     """An invariant is whatever object its entry point names; the oracle knows what to make of it."""
     install(installed, "odd", "invariants", odd_one="json:JSONDecoder")
     assert plugins.invariants()["odd-one"] is json.JSONDecoder
+
+
+THIRD_PARTY = """
+from chaosckpt.oracle import Invariant, NotJudged
+
+def of_target(view):
+    return NotJudged("this test judges no target")
+
+def of_command(view):
+    last = len(view.journal.events) - 2
+    return [
+        view.violation("never-whole", f"Attempt {attempt.number} was launched.", attempt=attempt.number, error_type="launched",
+                       evidence=[last], expected="none", seen="one")
+        for attempt in view.attempts[-1:]
+    ]
+
+never_whole = Invariant("never-whole", "no attempt is launched", of_target, of_command)
+"""
+
+
+def test_an_installed_invariant_judges_commands_and_targets(installed):
+    """What a third party's package registers is asked of a command's trials as of a target's, and comes after the built-in ones."""
+    (installed / "third_party_invariant.py").write_text(THIRD_PARTY)
+    install(installed, "third", "invariants", never_whole="third_party_invariant:never_whole")
+    command = killed_in_save_4().attempt(closing=True).says_resumed(2).saves(4, 6).finishes()
+    verdict = judging.check(command.scenario, command.journal())
+    assert verdict.primary is not None
+    assert (verdict.primary.invariant, verdict.primary.attempt) == ("never-whole", 1)
+    assert "never-whole: Attempt 1 was launched." in judging.explain(command.scenario, command.journal())
+    target = interrupted().recovers(2).ends_well()
+    assert judging.check(target.scenario, target.journal()).outcome == "pass"
+    assert "this test judges no target" in judging.explain(target.scenario, target.journal())
+
+
+def test_the_invariant_of_the_how_to_page():
+    """The code of docs/how-to/write-an-invariant.md judges targets and commands."""
+    page = (ROOT / "docs" / "how-to" / "write-an-invariant.md").read_text(encoding="utf-8")
+    names: dict[str, Invariant] = {}
+    exec(page.partition("```python\n")[2].partition("```")[0], names)
+    command = killed_in_save_4().attempt(closing=True).says_resumed(2).hangs()
+    target = interrupted().recovers(2).exits(by="harness").ends("hung", confirmed=True)
+    for trial in (command, target):
+        verdict = trial.verdict(names["never_hangs"])
+        assert verdict.primary is not None
+        assert [found.invariant for found in (verdict.primary, *verdict.others)] == ["progress", "never-hangs"]
+
+
+def test_what_is_no_invariant_is_refused_before_it_judges(installed):
+    """An entry point that names something else is told with what it names and what to do."""
+    install(installed, "odd", "invariants", odd_one="json:JSONDecoder")
+    trial = interrupted().recovers(2).ends_well()
+    with pytest.raises(
+        PluginError, match=r"invariant 'odd-one' is a type, no chaosckpt.oracle.Invariant; .*uninstall it"
+    ):
+        judging.check(trial.scenario, trial.journal())
 
 
 DRAWING = """

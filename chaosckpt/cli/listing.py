@@ -6,12 +6,12 @@ import click
 from rich.table import Table
 
 from chaosckpt import plugins
-from chaosckpt.campaign import scenario
+from chaosckpt.campaign import judging, scenario
 from chaosckpt.cli import output
 from chaosckpt.errors import UsageError
 from chaosckpt.model.census import Census, GoldenRun
 from chaosckpt.model.scenario import Scenario
-from chaosckpt.oracle.precedence import BUILT_IN
+from chaosckpt.oracle.check import BUILT_IN
 from chaosckpt.report.census import census_table
 
 EXAMPLES = """\b
@@ -61,11 +61,22 @@ def faults(as_json: bool) -> None:
 @listing.command()
 @as_json_option
 def invariants(as_json: bool) -> None:
-    """List the properties that every trial is judged by, in the order of their precedence."""
+    """List the properties that trials are judged by, in the order of their precedence."""
     built_in = [invariant.name for invariant in BUILT_IN]
-    found = plugins.invariants()
+    found = {invariant.name: invariant for invariant in judging.installed()}
     ordered = [*built_in, *(name for name in found if name not in built_in)]
-    rows: dict[str, dict[str, object]] = {name: {"holds when": found[name].holds} for name in ordered if name in found}
+    rows: dict[str, dict[str, object]] = {
+        name: {
+            "judges": [
+                subject
+                for subject, judges in (("targets", found[name].of_target), ("commands", found[name].of_command))
+                if judges is not None
+            ],
+            "holds when": found[name].holds,
+        }
+        for name in ordered
+        if name in found
+    }
     _show("invariants", rows, as_json)
 
 

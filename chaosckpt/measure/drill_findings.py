@@ -11,13 +11,13 @@ from chaosckpt.model.certificate import Outcome, PartCheck, Trajectory
 from chaosckpt.model.digest import StateDigest, combine, fingerprint, part_fingerprints
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.verdict import Verdict, Violation
-from chaosckpt.oracle.failures import message, names_its_subject, root
+from chaosckpt.oracle.facts.failures import failure, message, names_its_subject, root
+from chaosckpt.oracle.facts.view import TargetAttempt, TargetView
 from chaosckpt.oracle.invariant import Invariant
-from chaosckpt.oracle.view import AttemptView, TrialView
-from chaosckpt.oracle.words import failure, in_words
+from chaosckpt.oracle.phrasing import describe
 
-_SAVING = frozenset({"ack-truth", "bounded-saves"})
-_TRAINING = frozenset({"trajectory", "data-once", "progress"})
+_SAVING = frozenset({"durable-acknowledgement", "bounded-saves"})
+_TRAINING = frozenset({"trajectory", "exactly-once-data", "progress"})
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Findings:
 
     journal: j.Journal
     verdict: Verdict
-    view: TrialView
-    attempt: AttemptView | None
+    view: TargetView
+    attempt: TargetAttempt | None
 
     @property
     def violations(self) -> tuple[Violation, ...]:
@@ -86,7 +86,7 @@ class Findings:
 
 def judge(scenario: Scenario, journal: j.Journal, invariants: Sequence[Invariant]) -> Findings:
     """Judge one journal of a drill as the oracle judges any trial."""
-    view = TrialView(scenario, journal)
+    view = TargetView(scenario, journal)
     found = Findings(journal, oracle.check(scenario, journal, invariants), view, view.closing)
     if not scenario.drill.tolerance or not any(_of_losses(violation) for violation in found.violations):
         return found
@@ -112,7 +112,7 @@ def _of_losses(violation: Violation) -> bool:
 def evidence(findings: Findings, *kinds: type[j.Event], attempt: int | None = None) -> tuple[str, ...]:
     """The journal's own lines of these kinds, in words, each with its number."""
     return tuple(
-        f"#{at.index} {in_words(at.event)}"
+        f"#{at.index} {describe(at.event)}"
         for at in findings.view.events
         if isinstance(at.event, kinds) and (attempt is None or at.event.attempt == attempt)
     )

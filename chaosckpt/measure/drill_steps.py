@@ -13,8 +13,8 @@ from chaosckpt.model.certificate import STEPS, Interruption, Outcome, PartCheck,
 from chaosckpt.model.digest import fingerprint
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.verdict import Violation
-from chaosckpt.oracle.failures import root_error
-from chaosckpt.oracle.words import in_words
+from chaosckpt.oracle.facts.failures import root_error
+from chaosckpt.oracle.phrasing import describe
 
 SEVERAL = 2
 """Kills of a later save that must have landed, where so many were planned, for the step to be more than an example."""
@@ -54,7 +54,7 @@ def saved(restart: Restart, findings: Findings) -> StepResult:
     if restart.new is None:
         errors = [at.event for at in findings.view.all(j.Raised)]
         first = root_error(errors)
-        said = "no rank said why" if first is None else in_words(first)
+        said = "no rank said why" if first is None else describe(first)
         return step(
             name,
             "failed clearly" if errors else "failed",

@@ -1,9 +1,14 @@
-"""The oracle: what a trial's journal proves about the target. Pure; it starts no process and reads no storage."""
+"""The oracle: what a trial's journal proves about the target or command. Pure; it starts no process and reads no storage.
 
-from chaosckpt.oracle.cause import root_cause
-from chaosckpt.oracle.explanation import explain
+`facts/` derives what the invariants ask for from the journal, `invariants/` has one property a file, `check` asks them all,
+`explain` tells the reasoning, `blame` names the fault behind a violation, and `phrasing` says it in words.
+"""
+
+from chaosckpt.oracle.blame import root_cause
+from chaosckpt.oracle.check import check
+from chaosckpt.oracle.explain import explain
+from chaosckpt.oracle.facts.command import CommandView
+from chaosckpt.oracle.facts.view import TargetView
 from chaosckpt.oracle.invariant import Invariant, NotJudged
-from chaosckpt.oracle.judgement import check
-from chaosckpt.oracle.view import TrialView
 
-__all__ = ["Invariant", "NotJudged", "TrialView", "check", "explain", "root_cause"]
+__all__ = ["CommandView", "Invariant", "NotJudged", "TargetView", "check", "explain", "root_cause"]

@@ -112,7 +112,7 @@ def test_a_checkpoint_that_always_has_the_same_name(tmp_path: Path, in_place: bo
     assert any("{out}/last was taken" in remark for remark in summary["remarks"]), summary["remarks"]
     assert done.returncode == int(in_place), done.stdout + done.stderr[-2000:]
     broken = {finding["invariant"] for finding in summary["findings"]}
-    assert ("never-bare" in broken) is in_place, broken
+    assert ("always-recoverable" in broken) is in_place, broken
 
 
 def test_names_that_are_drawn_anew_each_time_are_struck_too(tmp_path: Path) -> None:

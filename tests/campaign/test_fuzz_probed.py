@@ -55,7 +55,7 @@ def fuzz(directory: Path, text: str, *options: str) -> dict[str, Any]:
     ("before", "after", "found"),
     [
         ("pass", "pass", set()),
-        ("pass", "state['position'] = 0", {"data-once"}),
+        ("pass", "state['position'] = 0", {"exactly-once-data"}),
         ("state['momentum'] = 0", "pass", {"full-state"}),
     ],
     ids=["right", "the order of the data is lost", "momentum is lost"],

@@ -115,7 +115,7 @@ OVERLAPPED = [
 """Save 2 begins while save 1 is in its shard, and doesn't get far; save 1 is acknowledged."""
 
 CASES = [
-    Case("c01", [[BAD_BLOCK]], "ack-truth", "c01-right"),
+    Case("c01", [[BAD_BLOCK]], "durable-acknowledgement", "c01-right"),
     Case("c02", [killed(OTHER_RANK)], "newest-complete", "torch-save-atomic", ATOMIC_KILLED),
     Case("c03", [killed(OTHER_RANK)], "newest-complete", "c03-right"),
     Case("c04", [killed(OTHER_SHARD)], "newest-complete", "dcp"),

@@ -157,7 +157,7 @@ def test_a_load_that_raises_what_is_no_exception_has_failed(warm: Case, odd: str
     fault = failing_sync(warm)
     journal, verdict = script(warm, f"{odd}:Unloadable", retries=1).run([fault])
     assert verdict.primary is not None
-    assert verdict.primary.invariant == "ack-truth", verdict
+    assert verdict.primary.invariant == "durable-acknowledgement", verdict
     assert {event.error_type for event in events(journal, j.Audited)} == {"CheckpointException"}
 
 

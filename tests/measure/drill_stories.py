@@ -14,8 +14,8 @@ from chaosckpt.model import journal as j
 from chaosckpt.model.digest import StateDigest
 from chaosckpt.model.scenario import DrillSettings, Scenario
 from chaosckpt.model.topology import Topology
-from chaosckpt.oracle.precedence import BUILT_IN
-from tests.oracle.journals import SCENARIO, Story
+from chaosckpt.oracle.check import BUILT_IN
+from tests.oracle.journals import SCENARIO, TargetJournal
 
 KNOWN = 4
 OWN = ("OMP_NUM_THREADS", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "TMPDIR", "TORCHINDUCTOR_CACHE_DIR")
@@ -26,26 +26,29 @@ def asking(**drill: object) -> Scenario:
     return msgspec.structs.replace(SCENARIO, drill=DrillSettings(**drill))  # type: ignore[arg-type]
 
 
-def saved(ranks: Iterable[int] = (1, 1), **more: object) -> Story:
+def saved(ranks: Iterable[int] = (1, 1), **more: object) -> TargetJournal:
     """A job that saved steps 2 and 4, was told that both are safe, and ended."""
-    story = Story(tuple(ranks), **more).attempt().recovers(None).saves(2).saves(KNOWN).finishes(KNOWN).ends("finished")  # type: ignore[arg-type]
+    story = TargetJournal(tuple(ranks), **more).attempt().recovers(None).saves(2).saves(KNOWN)  # type: ignore[arg-type]
+    story.finishes(KNOWN).ends("finished")
     return lists(story, 2, KNOWN).reference(0, KNOWN)
 
 
-def lists(story: Story, *steps: int) -> Story:
+def lists(story: TargetJournal, *steps: int) -> TargetJournal:
     """The target lists these steps as complete, and loads none."""
     story.events.append(j.AuditEnded(attempt=0, outcome="finished", asked=(0,), retained=steps))
     return story
 
 
 def restored(
-    story: Story, *, but: Callable[[StateDigest], StateDigest] = lambda digest: digest, chosen: int = KNOWN
-) -> Story:
+    story: TargetJournal, *, but: Callable[[StateDigest], StateDigest] = lambda digest: digest, chosen: int = KNOWN
+) -> TargetJournal:
     """The last attempt restores a step and trains to the end."""
     return story.attempt(closing=True).recovers(chosen, but=but).saves(6).finishes().ends("finished").reference(chosen)
 
 
-def refused(story: Story, message: str = "there is no complete checkpoint: looked for /shared/step-*") -> Story:
+def refused(
+    story: TargetJournal, message: str = "there is no complete checkpoint: looked for /shared/step-*"
+) -> TargetJournal:
     """Every rank of the last attempt raises that."""
     story.attempt(closing=True).begins_recovery().raises("recover", "CheckpointError", message)
     return story.ends("failed")
@@ -69,7 +72,7 @@ def around(rank: int, pid: int = 0, *, fresh: bool = True) -> Surroundings:
 
 
 def restart(
-    story: Story, *, new: bool = True, files: int = 0, scenario: Scenario = SCENARIO, **more: object
+    story: TargetJournal, *, new: bool = True, files: int = 0, scenario: Scenario = SCENARIO, **more: object
 ) -> tuple[Restart, Findings]:
     """The restart that this story tells, judged. `more` changes what the new ranks found around them."""
     if not isinstance(story.events[-1], j.TrialEnded):

@@ -11,7 +11,7 @@ from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.scenario import Scenario
 from tests.measure.drill_stories import asking, refused, restart, restored, saved
 from tests.measure.test_drill_steps import without_optimizer
-from tests.oracle.journals import SCENARIO, Story
+from tests.oracle.journals import SCENARIO, TargetJournal
 
 ALL: tuple[Guarantee, ...] = ("process-crash", "node-loss", "local-storage-loss", "world-size-change")
 
@@ -19,14 +19,19 @@ ALL: tuple[Guarantee, ...] = ("process-crash", "node-loss", "local-storage-loss"
 def killed(*endings: str) -> tuple:
     found = []
     for ending in endings:
-        story = Story((1, 1), faults=[["cut"]]).attempt().recovers(None).saves(2).starts_save(4)
+        story = TargetJournal((1, 1), faults=[["cut"]]).attempt().recovers(None).saves(2).starts_save(4)
         story.fault("cut", label="persist of save 4").exits(by="fault").ends("killed")
         found.append(restart(restored(story, chosen=2) if ending == "goes on" else refused(story))[1])
     return tuple(found)
 
 
 def of(
-    story: Story, scenario: Scenario = SCENARIO, *, kills: tuple = ("goes on", "goes on"), files: int = 0, **more
+    story: TargetJournal,
+    scenario: Scenario = SCENARIO,
+    *,
+    kills: tuple = ("goes on", "goes on"),
+    files: int = 0,
+    **more,
 ) -> Certificate:
     seen = Seen(
         known_step=4,
@@ -96,7 +101,7 @@ def test_a_world_size_change_that_was_asked_for_is_part_of_the_verdict():
     assert found.exit_code == 1
 
 
-def refused_by_one(story: Story) -> Story:
+def refused_by_one(story: TargetJournal) -> TargetJournal:
     story.attempt((1,), closing=True).begins_recovery()
     return story.raises("recover", "CheckpointError", "checkpoint in /shared was saved by 2 ranks").ends("failed")
 

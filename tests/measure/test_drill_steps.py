@@ -10,7 +10,7 @@ from chaosckpt.measure.drill_findings import parts
 from chaosckpt.model import journal as j
 from chaosckpt.model.digest import StateDigest
 from tests.measure.drill_stories import KNOWN, asking, lists, refused, restart, restored, saved
-from tests.oracle.journals import SCENARIO, Story
+from tests.oracle.journals import SCENARIO, TargetJournal
 
 
 def without_optimizer(digest: StateDigest) -> StateDigest:
@@ -45,7 +45,7 @@ def test_a_good_restart_holds_at_every_step():
 
 def test_a_save_that_the_target_does_not_list_is_not_confirmed():
     """Acknowledged by every rank, but not in the target's own list: step 1 fails."""
-    story = Story((1, 1)).attempt().recovers(None).saves(2).saves(KNOWN).finishes(KNOWN).ends("finished")
+    story = TargetJournal((1, 1)).attempt().recovers(None).saves(2).saves(KNOWN).finishes(KNOWN).ends("finished")
     told, found = restart(restored(lists(story, 2).reference(0, KNOWN)))
     first = steps.saved(told, found)
     assert (first.outcome, first.held) == ("failed", False)
@@ -54,7 +54,7 @@ def test_a_save_that_the_target_does_not_list_is_not_confirmed():
 
 def test_a_save_that_raises_leaves_the_later_steps_untested():
     """Without a confirmed save nothing else is said of the target."""
-    story = Story((1, 1)).attempt().recovers(None).starts_save(2)
+    story = TargetJournal((1, 1)).attempt().recovers(None).starts_save(2)
     story.raises("save", "OSError", "no space left on /shared", step=2).ends("failed")
     told, found = restart(story, new=False)
     assert steps.saved(told, found).outcome == "failed clearly"
@@ -174,7 +174,7 @@ def interrupted(*endings: str) -> list:
     """Trials in which the job was killed in the save of step 4, and went on in these ways."""
     found = []
     for ending in endings:
-        story = Story(
+        story = TargetJournal(
             (1, 1), faults=[["cut"]], guarantees=() if ending == "refused, not promised" else ("process-crash",)
         )
         story.attempt().recovers(None).saves(2).starts_save(4)

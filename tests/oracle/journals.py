@@ -1,58 +1,21 @@
-"""Journals written by hand, in the words in which one tells what happened in a trial."""
+"""Journals written by hand, in the words in which one tells what happened in a trial of a target or of a command."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Self
 
+from chaosckpt import oracle
 from chaosckpt.model import journal as j
-from chaosckpt.model.digest import MODULUS, StateDigest, TensorDigest, combine, fingerprint, part_fingerprints
+from chaosckpt.model.digest import StateDigest, combine, fingerprint, part_fingerprints
 from chaosckpt.model.guarantee import GUARANTEES, Guarantee
 from chaosckpt.model.operation import Address, Operation
 from chaosckpt.model.scenario import Scenario, TargetSettings
+from chaosckpt.model.verdict import Verdict
+from chaosckpt.oracle.check import BUILT_IN
+from tests.oracle.states import STEPS, loss, share, state
 
 SCENARIO = Scenario(name="told", target=TargetSettings(use="told"))
-PARAMS = ("0.weight", "0.bias", "3.weight")
-MOMENTS = ("exp_avg", "exp_avg_sq", "step")
-ROWS = 4
-STEPS = 6
-BATCH = 4
-
-
-def tensor(name: str, step: int, variant: str, rank: int = 0, world: int = 1) -> TensorDigest:
-    """The rows rank, rank + world, ... of a tensor as it is after a step; all of them in a world of one."""
-    rows = range(rank, ROWS, world)
-    hashes = (hashlib.blake2b(f"{name}|{row}|{step}|{variant}".encode(), digest_size=16).hexdigest() for row in rows)
-    return TensorDigest(rows=len(rows), total=ROWS, sum=f"{sum(int(h, 16) for h in hashes) % MODULUS:032x}")
-
-
-def state(
-    step: int, rank: int = 0, world: int = 2, *, attempt: int = 0, variant: str = "", sharded: bool = False
-) -> StateDigest:
-    """What a rank holds after a step. Training is deterministic: two attempts differ only where `variant` says so."""
-    part = (rank, world) if sharded else (0, 1)
-    names = [f"{name}/{moment}" for name in PARAMS for moment in MOMENTS] if step else []
-    return StateDigest(
-        rank=rank,
-        world_size=world,
-        params={name: tensor(name, step, variant, *part) for name in PARAMS},
-        optimizer={name: tensor(name, step, variant, *part) for name in names},
-        optimizer_scalars={"0.lr": f"float:{0.1 / (1 + step)}", "0.eps": "float:1e-08"},
-        scheduler={"last_epoch": f"int:{step}", "T_max": "int:60"},
-        step=step,
-        rng={name: f"{name}/{rank}/{step}{variant}" for name in ("torch", "python", "numpy")},
-        sampler={"position": f"int:{4 * step}", "dataset": "int:64", "seed": "int:0"},
-        stamp=(attempt, step or -1, rank, world),
-    )
-
-
-def share(step: int, rank: int, world: int) -> tuple[int, ...]:
-    """The samples of a rank in a step: every world-size-th of the step's batch."""
-    return tuple(range(BATCH * (step - 1), BATCH * step))[rank::world]
-
-
-def loss(step: int, rank: int, world: int) -> str:
-    return float(step * 100 + rank * 10 + world).hex()
 
 
 def operation(rank: int = 0, op: str = "write", path: str = "shared:step-000004/__0_0.distcp") -> Operation:
@@ -60,8 +23,134 @@ def operation(rank: int = 0, op: str = "write", path: str = "shared:step-000004/
     return Operation(address=address, sequence=7, raw=path)
 
 
-class Story:
-    """A trial told event by event. Ranks of the current attempt do things together unless `ranks` names some."""
+class JournalBuilder:
+    """A trial told event by event, whatever is tested. Ranks of the current attempt do things together unless `ranks` names some."""
+
+    scenario = SCENARIO
+    struck = operation()
+    """Where a fault strikes unless it is said."""
+
+    def __init__(
+        self, ranks: Sequence[int], faults: Sequence[Sequence[str]], guarantees: Iterable[Guarantee], **started: object
+    ) -> None:
+        plan: dict[str, object] = {"attempts": [{"faults": [{"kind": kind} for kind in kinds]} for kinds in faults]}
+        started = {
+            "trial": "1:17",
+            "schedule": plan,
+            "guarantees": tuple(sorted(guarantees)),
+            "scenario": "told",
+            **started,
+        }
+        self.events: list[j.AnyEvent] = [j.TrialStarted(**started)]  # type: ignore[arg-type]
+        self.ranks = tuple(ranks)
+        self.number = -1
+
+    @property
+    def world(self) -> int:
+        return sum(self.ranks)
+
+    @property
+    def resumes(self) -> bool:
+        """Whether the next attempt is told to resume."""
+        raise NotImplementedError
+
+    def all(self, ranks: Iterable[int] | None) -> Iterable[int]:
+        return range(self.world) if ranks is None else ranks
+
+    def attempt(self, ranks: Sequence[int] | None = None, *, closing: bool = False) -> Self:
+        self.number += 1
+        self.ranks = self.ranks if ranks is None else tuple(ranks)
+        intent: j.Intent = "resume" if self.resumes else "start"
+        self.events.append(j.AttemptStarted(attempt=self.number, ranks=self.ranks, intent=intent, closing=closing))
+        return self
+
+    def exits(
+        self,
+        code: int | None = 1,
+        *,
+        by: str = "self",
+        ranks: Iterable[int] | None = None,
+        tail: str = "",
+        signal: int | None = None,
+    ) -> Self:
+        for rank in self.all(ranks):
+            sent = 9 if by != "self" else signal
+            exit_code = code if sent is None else None
+            self.events.append(
+                j.RankExited(attempt=self.number, rank=rank, exit_code=exit_code, signal=sent, by=by, stderr_tail=tail)  # type: ignore[arg-type]
+            )
+        return self
+
+    def fault(
+        self,
+        kind: str = "cut",
+        index: int = 0,
+        at: Operation | None = None,
+        label: str = "",
+        *,
+        needs: tuple[Guarantee, ...] = (),
+        between: bool = False,
+    ) -> Self:
+        """A fault lands, at no operation unless one is given; `between` this attempt and the next one."""
+        self.events.append(
+            j.FaultInjected(
+                attempt=max(self.number, 0) + between,
+                fault=index,
+                kind=kind,
+                evidence="it struck",
+                operation=at,
+                label=label,
+                needs=needs,
+            )
+        )
+        return self
+
+    def kills(self) -> Self:
+        """All ranks are ended by a fault, and with them the attempt."""
+        return self.exits(by="fault").ends("killed")
+
+    def cut(self, at: Operation | None = None, label: str = "persist of save 4") -> Self:
+        """The whole job is killed at an operation."""
+        return self.fault("cut", at=at or self.struck, label=label).kills()
+
+    def injects(self, error: str = "EIO", at: Operation | None = None, label: str = "load of the recovery") -> Self:
+        struck = at or operation(op="read")
+        rank = struck.address.rank
+        self.events.append(j.ErrorInjected(attempt=self.number, rank=rank, error=error, operation=struck))
+        return self.fault("errno", at=struck, label=label)
+
+    def mutates(self, path: str, what: str = "bit 3 of byte 100 flipped", *, damages: bool = True) -> Self:
+        """Something is done to a file between this attempt and the next one."""
+        self.events.append(
+            j.StorageMutated(attempt=self.number + 1, tier="shared", node=None, path=path, what=what, damages=damages)
+        )
+        return self
+
+    def destroys(self, tier: str, node: int | None, cause: str, index: int = 0, *, next_attempt: bool = True) -> Self:
+        """Storage is lost, by default between this attempt and the next one."""
+        attempt = self.number + next_attempt
+        self.events.append(j.StorageDestroyed(attempt=attempt, tier=tier, node=node, files=3, cause=cause))  # type: ignore[arg-type]
+        self.events.append(j.FaultInjected(attempt=attempt, fault=index, kind=cause, evidence="3 files deleted"))
+        return self
+
+    def ends(self, outcome: str, *, confirmed: bool = False, operations: Sequence[int] = ()) -> Self:
+        self.events.append(
+            j.AttemptEnded(attempt=self.number, outcome=outcome, confirmed=confirmed, operations=tuple(operations))  # type: ignore[arg-type]
+        )
+        return self
+
+    def journal(self) -> j.Journal:
+        return j.Journal((*self.events, j.TrialEnded()))
+
+    def verdict(self, *more: oracle.Invariant) -> Verdict:
+        return oracle.check(self.scenario, self.journal(), (*BUILT_IN, *more))
+
+    def explained(self, *more: oracle.Invariant) -> str:
+        return oracle.explain(self.scenario, self.journal(), (*BUILT_IN, *more))
+
+
+class TargetJournal(JournalBuilder):
+    """A trial of a target. What a rank holds after a step is `state` of that step."""
 
     def __init__(
         self,
@@ -69,28 +158,18 @@ class Story:
         *,
         faults: Sequence[Sequence[str]] = (),
         guarantees: Iterable[Guarantee] = GUARANTEES,
-        fresh_start: str = "refused",
         sharded: bool = False,
-        keeps_rng: bool = False,
-        outstanding: int = 1,
-        at_end: str = "await",
+        **started: object,
     ) -> None:
-        self.events: list[j.AnyEvent] = [
-            j.TrialStarted(
-                trial="1:17",
-                schedule={"attempts": [{"faults": [{"kind": kind} for kind in plan]} for plan in faults]},
-                guarantees=tuple(sorted(guarantees)),
-                scenario="told",
-                total_steps=STEPS,
-                fresh_start=fresh_start,
-                keeps_rng=keeps_rng,
-                outstanding=outstanding,
-                at_end=at_end,
-            )
-        ]
-        self.ranks = tuple(ranks)
+        defaults = {
+            "total_steps": STEPS,
+            "fresh_start": "refused",
+            "keeps_rng": False,
+            "outstanding": 1,
+            "at_end": "await",
+        }
+        super().__init__(ranks, faults, guarantees, **{**defaults, **started})
         self.sharded = sharded
-        self.number = -1
         self.variant = ""
         self._acked: dict[tuple[int, int], set[int]] = {}
         self._resumes = False
@@ -100,24 +179,15 @@ class Story:
         self._told: dict[int, int] = {}
 
     @property
-    def world(self) -> int:
-        return sum(self.ranks)
+    def resumes(self) -> bool:
+        """True once some save was acknowledged by all."""
+        return self._resumes
 
-    def all(self, ranks: Iterable[int] | None) -> Iterable[int]:
-        return range(self.world) if ranks is None else ranks
-
-    def attempt(self, ranks: Sequence[int] | None = None, *, closing: bool = False, variant: str = "") -> Story:
-        """Launch the job; it is told to resume when some save was acknowledged by all. `variant` marks its training."""
-        self.number += 1
-        self.ranks = self.ranks if ranks is None else tuple(ranks)
+    def attempt(self, ranks: Sequence[int] | None = None, *, closing: bool = False, variant: str = "") -> Self:
+        """Launch the job. `variant` marks its training."""
         self.variant = variant
         self.variants.append(variant)
-        self.events.append(
-            j.AttemptStarted(
-                attempt=self.number, ranks=self.ranks, intent="resume" if self._resumes else "start", closing=closing
-            )
-        )
-        return self
+        return super().attempt(ranks, closing=closing)
 
     def state(self, step: int, rank: int, **more: object) -> StateDigest:
         variant = str(more.get("variant", self.variant))
@@ -138,7 +208,7 @@ class Story:
         step: int,
         ranks: Iterable[int] | None = None,
         but: Callable[[StateDigest], StateDigest] = lambda digest: digest,
-    ) -> Story:
+    ) -> Self:
         for rank in self.all(ranks):
             captured = but(self.state(step, rank))
             trained = self._trained(step, rank)
@@ -147,12 +217,12 @@ class Story:
             )
         return self
 
-    def has_outstanding(self, step: int, saves: Sequence[int], ranks: Iterable[int] | None = None) -> Story:
+    def has_outstanding(self, step: int, saves: Sequence[int], ranks: Iterable[int] | None = None) -> Self:
         for rank in self.all(ranks):
             self.events.append(j.Outstanding(attempt=self.number, rank=rank, step=step, saves=tuple(saves)))
         return self
 
-    def fails_save(self, step: int, ranks: Iterable[int] | None = None) -> Story:
+    def fails_save(self, step: int, ranks: Iterable[int] | None = None) -> Self:
         for rank in self.all(ranks):
             self.events.append(
                 j.SaveFailed(
@@ -161,7 +231,7 @@ class Story:
             )
         return self
 
-    def leaves(self, abandoned: dict[str, int], bound_bytes: int) -> Story:
+    def leaves(self, abandoned: dict[str, int], bound_bytes: int) -> Self:
         """What lies on storage after the trial."""
         total = 5000 + sum(abandoned.values())
         self.events.append(
@@ -175,7 +245,7 @@ class Story:
         )
         return self
 
-    def acknowledges(self, step: int, level: str = "shared", ranks: Iterable[int] | None = None) -> Story:
+    def acknowledges(self, step: int, level: str = "shared", ranks: Iterable[int] | None = None) -> Self:
         for rank in self.all(ranks):
             self.events.append(j.Acknowledged(attempt=self.number, rank=rank, step=step, level=level))
             acked = self._acked.setdefault((self.number, step), set())
@@ -183,10 +253,10 @@ class Story:
             self._resumes = self._resumes or len(acked) == self.world
         return self
 
-    def saves(self, step: int, level: str = "shared") -> Story:
+    def saves(self, step: int, level: str = "shared") -> Self:
         return self.starts_save(step).acknowledges(step, level)
 
-    def begins_recovery(self, ranks: Iterable[int] | None = None) -> Story:
+    def begins_recovery(self, ranks: Iterable[int] | None = None) -> Self:
         self.events += [j.RecoveryStarted(attempt=self.number, rank=rank) for rank in self.all(ranks)]
         return self
 
@@ -198,7 +268,7 @@ class Story:
         ranks: Iterable[int] | None = None,
         but: Callable[[StateDigest], StateDigest] = lambda digest: digest,
         **more: object,
-    ) -> Story:
+    ) -> Self:
         """Recover `chosen` (None: Nothing) with the live state of the step `shown` (the same), changed by `but`."""
         step = chosen if shown is None else shown
         self.begins_recovery(ranks)
@@ -210,7 +280,7 @@ class Story:
 
     def raises(
         self, where: str, error: str, message: str, *, ranks: Iterable[int] | None = None, code: int = 1, step: int = 4
-    ) -> Story:
+    ) -> Self:
         for rank in self.all(ranks):
             at = None if where == "recover" else step
             self.events.append(
@@ -218,40 +288,6 @@ class Story:
             )
             self.exits(code, ranks=[rank])
         return self
-
-    def exits(self, code: int | None = 1, *, by: str = "self", ranks: Iterable[int] | None = None) -> Story:
-        for rank in self.all(ranks):
-            sent = 9 if by != "self" else None
-            exit_code = code if sent is None else None
-            self.events.append(j.RankExited(attempt=self.number, rank=rank, exit_code=exit_code, signal=sent, by=by))  # type: ignore[arg-type]
-        return self
-
-    def fault(self, kind: str, index: int = 0, at: Operation | None = None, label: str = "", **more: object) -> Story:
-        needs = more.get("needs", ())
-        assert isinstance(needs, tuple)
-        self.events.append(
-            j.FaultInjected(
-                attempt=max(self.number, 0),
-                fault=index,
-                kind=kind,
-                evidence="it struck",
-                operation=at,
-                label=label,
-                needs=needs,
-            )
-        )
-        return self
-
-    def cut(self, at: Operation | None = None, label: str = "persist of save 4") -> Story:
-        """The whole job is killed at an operation."""
-        self.fault("cut", at=at or operation(), label=label)
-        return self.exits(by="fault").ends("killed")
-
-    def injects(self, error: str = "EIO", at: Operation | None = None, label: str = "load of the recovery") -> Story:
-        struck = at or operation(op="read")
-        rank = struck.address.rank
-        self.events.append(j.ErrorInjected(attempt=self.number, rank=rank, error=error, operation=struck))
-        return self.fault("errno", at=struck, label=label)
 
     def audits(
         self,
@@ -261,7 +297,7 @@ class Story:
         outcome: str = "finished",
         but: Callable[[StateDigest], StateDigest] = lambda digest: digest,
         **more: object,
-    ) -> Story:
+    ) -> Self:
         """New ranks load each step of `loaded`: the state of the step it maps to (its own), or an error with that text."""
         for step, what in sorted(loaded.items()):
             for rank in range(self.world):
@@ -276,27 +312,9 @@ class Story:
         self.events.append(j.AuditEnded(attempt=self.number, outcome=outcome, asked=asked, retained=steps))  # type: ignore[arg-type]
         return self
 
-    def mutates(self, path: str, what: str = "bit 3 of byte 100 flipped", *, damages: bool = True) -> Story:
-        """Something is done to a file between this attempt and the next one."""
-        self.events.append(
-            j.StorageMutated(attempt=self.number + 1, tier="shared", node=None, path=path, what=what, damages=damages)
-        )
-        return self
-
-    def destroys(self, tier: str, node: int | None, cause: str, index: int = 0, *, next_attempt: bool = True) -> Story:
-        """Storage is lost, by default between this attempt and the next one."""
-        attempt = self.number + next_attempt
-        self.events.append(j.StorageDestroyed(attempt=attempt, tier=tier, node=node, files=3, cause=cause))  # type: ignore[arg-type]
-        self.events.append(j.FaultInjected(attempt=attempt, fault=index, kind=cause, evidence="3 files deleted"))
-        return self
-
-    def ends(self, outcome: str, *, confirmed: bool = False) -> Story:
-        self.events.append(j.AttemptEnded(attempt=self.number, outcome=outcome, confirmed=confirmed))  # type: ignore[arg-type]
-        return self
-
     def reference(
         self, after: int, upto: int = STEPS, *, start: Callable[[StateDigest], StateDigest] = lambda d: d
-    ) -> Story:
+    ) -> Self:
         """The harness's own job of this attempt, which trained from step `after` on."""
         steps = []
         for step in range(after + 1, upto + 1):
@@ -319,7 +337,7 @@ class Story:
         )
         return self
 
-    def finishes(self, step: int = STEPS, ranks: Iterable[int] | None = None) -> Story:
+    def finishes(self, step: int = STEPS, ranks: Iterable[int] | None = None) -> Self:
         for rank in self.all(ranks):
             trained = self._trained(step, rank)
             digest = self.state(step, rank)
@@ -327,15 +345,31 @@ class Story:
             self.exits(0, ranks=[rank])
         return self
 
-    def ends_well(self) -> Story:
+    def ends_well(self) -> Self:
         """Train to the end, saving on the way."""
         return self.saves(STEPS).finishes().ends("finished")
 
-    def journal(self) -> j.Journal:
-        return j.Journal((*self.events, j.TrialEnded()))
+
+def violated(trial: JournalBuilder) -> tuple[str, str]:
+    """(invariant, word) of the primary violation; empty where there is none."""
+    primary = trial.verdict().primary
+    return (primary.invariant, primary.error_type) if primary is not None else ("", "")
 
 
-def interrupted(**more: object) -> Story:
-    """Attempt 0 saved step 2, and was killed in the save of step 4; the closing attempt is launched."""
-    story = Story(faults=[["cut"]], **more).attempt().recovers(None).saves(2).starts_save(4)  # type: ignore[arg-type]
-    return story.cut().attempt(closing=True)
+def all_violated(trial: JournalBuilder) -> set[str]:
+    """The invariants that a trial breaks."""
+    verdict = trial.verdict()
+    return {found.invariant for found in (verdict.primary, *verdict.others) if found is not None}
+
+
+def passes(trial: JournalBuilder) -> None:
+    """Assert that a trial breaks nothing and leaves no doubt."""
+    verdict = trial.verdict()
+    assert verdict.primary is None, verdict.primary
+    assert verdict.outcome == "pass", verdict.reason
+
+
+def interrupted(**more: object) -> TargetJournal:
+    """Attempt 0 of a target saved step 2, and was killed in the save of step 4; the closing attempt is launched."""
+    trial = TargetJournal(faults=[["cut"]], **more).attempt().recovers(None).saves(2).starts_save(4)  # type: ignore[arg-type]
+    return trial.cut().attempt(closing=True)

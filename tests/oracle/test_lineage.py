@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from chaosckpt.oracle import TrialView
-from chaosckpt.oracle.lineage import lineage, states_before
-from chaosckpt.oracle.saves import saves
-from tests.oracle.journals import SCENARIO, Story
+from chaosckpt.oracle import TargetView
+from chaosckpt.oracle.facts.lineage import lineage, states_before
+from chaosckpt.oracle.facts.saves import saves
+from tests.oracle.journals import SCENARIO, TargetJournal
 
 
-def _told(story: Story, attempt: int) -> tuple[list[tuple[int, int, int | None]], bool]:
-    found = lineage(TrialView(SCENARIO, story.journal()), attempt)
+def _told(trial: TargetJournal, attempt: int) -> tuple[list[tuple[int, int, int | None]], bool]:
+    found = lineage(TargetView(SCENARIO, trial.journal()), attempt)
     links = [
         (link.attempt.number, link.begins_after, None if link.upto is None else link.upto.step) for link in found.links
     ]
@@ -19,27 +19,36 @@ def _told(story: Story, attempt: int) -> tuple[list[tuple[int, int, int | None]]
 @pytest.mark.parametrize("sharded", [False, True])
 def test_lineage_leads_back_to_the_beginning(sharded: bool) -> None:
     """Each link ends with the save that the next one resumed from, in any world; attempts that led nowhere are left out."""
-    story = Story(sharded=sharded).attempt().recovers(None).saves(2).starts_save(4).exits(by="fault")
-    story.attempt().recovers(2).exits(by="fault").attempt((1,)).recovers(2).saves(4).exits(by="fault")
-    story.attempt((2, 1)).recovers(4).finishes()
-    assert _told(story, 3) == ([(0, 0, 2), (2, 2, 4), (3, 4, None)], True)
-    assert _told(story, 0) == ([(0, 0, None)], True)
+    trial = TargetJournal(sharded=sharded).attempt().recovers(None).saves(2).starts_save(4).exits(by="fault")
+    trial.attempt().recovers(2).exits(by="fault").attempt((1,)).recovers(2).saves(4).exits(by="fault")
+    trial.attempt((2, 1)).recovers(4).finishes()
+    assert _told(trial, 3) == ([(0, 0, 2), (2, 2, 4), (3, 4, None)], True)
+    assert _told(trial, 0) == ([(0, 0, None)], True)
 
 
 def test_lineage_breaks_off_where_a_recovery_cannot_be_identified() -> None:
     """What a mix descends from nobody knows; neither where ranks disagree, nor where one didn't recover."""
-    mixed = Story().attempt().recovers(None).saves(2).exits(by="fault").attempt().recovers(2, variant="mix").saves(4)
+    mixed = (
+        TargetJournal()
+        .attempt()
+        .recovers(None)
+        .saves(2)
+        .exits(by="fault")
+        .attempt()
+        .recovers(2, variant="mix")
+        .saves(4)
+    )
     assert _told(mixed.exits(by="fault").attempt().recovers(4, variant=""), 2) == ([(2, 4, None)], False)
-    apart = Story().attempt().recovers(None).saves(2).saves(4).exits(by="fault").attempt()
+    apart = TargetJournal().attempt().recovers(None).saves(2).saves(4).exits(by="fault").attempt()
     assert _told(apart.recovers(2, ranks=[0]).recovers(4, ranks=[1]), 1) == ([], False)
-    alone = Story().attempt().recovers(None).saves(2).exits(by="fault").attempt().recovers(2, ranks=[0])
+    alone = TargetJournal().attempt().recovers(None).saves(2).exits(by="fault").attempt().recovers(2, ranks=[0])
     assert _told(alone, 1) == ([], False)
 
 
 def test_states_of_a_lineage() -> None:
     """What the attempts began with and captured up to a save, the save included, and nothing of other branches."""
-    story = Story().attempt().recovers(None).saves(2).saves(4).exits(by="fault").attempt().recovers(2).saves(6)
-    view = TrialView(SCENARIO, story.journal())
+    trial = TargetJournal().attempt().recovers(None).saves(2).saves(4).exits(by="fault").attempt().recovers(2).saves(6)
+    view = TargetView(SCENARIO, trial.journal())
     words = [who for who, _ in states_before(view, saves(view)[-1])]
     assert words == [
         f"rank {rank} at {what}"

@@ -112,4 +112,4 @@ def test_accelerate_with_a_limit_of_one_keeps_none_while_it_saves() -> None:
         found = accelerate.killed_after("rmdir", "out:checkpoints/checkpoint_1")
     assert {point.required for point in bare} >= {0, 1, 2}
     assert all(point.found is None for point in bare)
-    assert "never-bare" in broken(found), found
+    assert "always-recoverable" in broken(found), found

@@ -7,32 +7,33 @@ from collections.abc import Iterator
 
 from chaosckpt.model.journal import Finished, Outstanding, Raised, SaveFailed
 from chaosckpt.model.verdict import Violation
-from chaosckpt.oracle.audits import loads
-from chaosckpt.oracle.injected import Injected, injected, save_of
+from chaosckpt.oracle.facts.audits import loads
+from chaosckpt.oracle.facts.saves import Injected, Save, injected, save_of, saves
+from chaosckpt.oracle.facts.view import TargetAttempt, TargetView
 from chaosckpt.oracle.invariant import Invariant, NotJudged
-from chaosckpt.oracle.saves import Save, saves
-from chaosckpt.oracle.view import AttemptView, TrialView
-from chaosckpt.oracle.words import aftermath, ranks, struck_path
+from chaosckpt.oracle.phrasing import ranks
+
+NAME = "bounded-saves"
 
 WAITING = ("await", "close")
 """What a script does before an orderly end that obliges the target to finish its saves, or to say what went wrong."""
 
 
-def _judge(view: TrialView) -> list[Violation] | NotJudged:
+def _of_target(view: TargetView) -> list[Violation] | NotJudged:
     found: list[Violation] = []
-    subjects = 0
+    judged = 0
     for attempt in view.attempts:
-        subjects += bool(attempt.all(Outstanding))
+        judged += bool(attempt.all(Outstanding))
         found += _backlog(view, attempt)
         if attempt.finished and view.start.at_end in WAITING:
-            subjects += any(save.attempt == attempt.number for save in saves(view))
+            judged += any(save.attempt == attempt.number for save in saves(view))
             found += _ends(view, attempt)
     return (
-        found if subjects else NotJudged("no save was left under way, and no attempt that saved came to an orderly end")
+        found if judged else NotJudged("no save was left under way, and no attempt that saved came to an orderly end")
     )
 
 
-def _backlog(view: TrialView, attempt: AttemptView) -> Iterator[Violation]:
+def _backlog(view: TargetView, attempt: TargetAttempt) -> Iterator[Violation]:
     """More saves under way than the target says it lets be."""
     bound = view.start.outstanding
     over = min(
@@ -49,12 +50,12 @@ def _backlog(view: TrialView, attempt: AttemptView) -> Iterator[Violation]:
         f"{steps}), more than the {bound} that the target lets be under way"
     )
     seen = f"{len(over.event.saves)} saves under way: steps {steps}"
-    yield _violation(
+    yield _out_of_bounds(
         view, attempt, words, f"{bound} or fewer saves under way", seen, "backlog", (rank, step, over.index)
     )
 
 
-def _ends(view: TrialView, attempt: AttemptView) -> Iterator[Violation]:
+def _ends(view: TargetView, attempt: TargetAttempt) -> Iterator[Violation]:
     """Saves that an orderly end left neither finished nor failed."""
     told: set[int] = set()
     end = max((at.index for at in attempt.all(Finished)), default=attempt.start.index)
@@ -68,7 +69,7 @@ def _ends(view: TrialView, attempt: AttemptView) -> Iterator[Violation]:
             )
             seen = "neither an acknowledgement nor an error"
             right = f"the save of step {error.step} acknowledged, or an error"
-            yield _violation(view, attempt, words, right, seen, "swallowed-error", (rank, error.step, end))
+            yield _out_of_bounds(view, attempt, words, right, seen, "swallowed-error", (rank, error.step, end))
     for save in saves(view):
         if save.attempt == attempt.number and save.step not in told and _unfinished(view, attempt, save):
             silent = [rank for rank in save.started if not save.acknowledged.get(rank)]
@@ -79,14 +80,14 @@ def _ends(view: TrialView, attempt: AttemptView) -> Iterator[Violation]:
                 f"(no acknowledgement on {ranks(silent)}), and nothing was raised"
             )
             right = f"the save of step {save.step} finished before the end, or an error"
-            yield _violation(view, attempt, words, right, left, "unfinished-save", (min(silent), save.step, end))
+            yield _out_of_bounds(view, attempt, words, right, left, "unfinished-save", (min(silent), save.step, end))
 
 
-def _surfaced(attempt: AttemptView) -> bool:
+def _surfaced(attempt: TargetAttempt) -> bool:
     return bool(attempt.all(Raised) or attempt.all(SaveFailed))
 
 
-def _swallowed(view: TrialView, attempt: AttemptView, error: Injected) -> bool:
+def _swallowed(view: TargetView, attempt: TargetAttempt, error: Injected) -> bool:
     save = save_of(view, attempt.number, error.step)
     if save is None or save.status == "acknowledged" or _surfaced(attempt):
         return False
@@ -94,7 +95,7 @@ def _swallowed(view: TrialView, attempt: AttemptView, error: Injected) -> bool:
     return view.start.at_end == "await" or loads(view, attempt, error.step) is False
 
 
-def _unfinished(view: TrialView, attempt: AttemptView, save: Save) -> bool:
+def _unfinished(view: TargetView, attempt: TargetAttempt, save: Save) -> bool:
     if save.status == "acknowledged" or not save.started_by_all or _surfaced(attempt):
         return False
     # Only the newest save has to be there at the end: older ones may have been retired.
@@ -102,9 +103,9 @@ def _unfinished(view: TrialView, attempt: AttemptView, save: Save) -> bool:
     return view.start.at_end == "await" or (newest and loads(view, attempt, save.step) is False)
 
 
-def _violation(
-    view: TrialView,
-    attempt: AttemptView,
+def _out_of_bounds(
+    view: TargetView,
+    attempt: TargetAttempt,
     words: str,
     expected: str,
     seen: str,
@@ -112,26 +113,24 @@ def _violation(
     where: tuple[int, int, int],
 ) -> Violation:
     rank, step, index = where
-    number = attempt.number
-    return Violation(
-        invariant=bounded_saves.name,
-        sentence=f"In attempt {number} {words}.{aftermath(view, index, number)}",
-        attempt=number,
+    return view.violation(
+        NAME,
+        f"In attempt {attempt.number} {words}.",
+        attempt=attempt.number,
         rank=rank,
         step=step,
-        path=struck_path(view, index, number),
-        expected=expected,
-        seen=seen,
         error_type=slug,
         evidence=(index,),
+        expected=expected,
+        seen=seen,
     )
 
 
 bounded_saves = Invariant(
-    name="bounded-saves",
+    name=NAME,
     holds=(
         "no more saves are under way than the target says, the last one is finished before an orderly end, and an error "
         "in a save is raised"
     ),
-    judge=_judge,
+    of_target=_of_target,
 )

@@ -5,49 +5,59 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaosckpt.model.verdict import Violation
-from chaosckpt.oracle.failures import lost_its_peer, message, names_its_subject
-from chaosckpt.oracle.invariant import Invariant, NotJudged
-from chaosckpt.oracle.recovery import Recovery, recoveries
-from chaosckpt.oracle.view import Track, TrialView
-from chaosckpt.oracle.words import aftermath, failure, ranks, struck_path
+from chaosckpt.oracle.facts import command_storage as storage
+from chaosckpt.oracle.facts.command import CommandAttempt, CommandView
+from chaosckpt.oracle.facts.failures import (
+    excuse,
+    failure,
+    lost_its_peer,
+    message,
+    names_a_checkpoint,
+    names_its_subject,
+    printed_error,
+)
+from chaosckpt.oracle.facts.recovery import Recovery, recoveries
+from chaosckpt.oracle.facts.requirement import required_step
+from chaosckpt.oracle.facts.view import TargetView, Track
+from chaosckpt.oracle.invariant import Invariant, NotJudged, lacking
+from chaosckpt.oracle.phrasing import ranks
+
+NAME = "clear-failure"
 
 
-def _judge(view: TrialView) -> list[Violation] | NotJudged:
-    found, subjects = [], 0
+def _of_target(view: TargetView) -> list[Violation] | NotJudged:
+    found, judged = [], 0
     for recovery in recoveries(view):
         hung = recovery.attempt.hung_in_recovery
         if hung:
             # An unconfirmed hang may have been a slow machine: check() makes the trial inconclusive.
-            subjects += recovery.attempt.hang_confirmed
-            found += [_hang(view, recovery, hung)] if recovery.attempt.hang_confirmed else []
-        if recovery.attempt.resumes and recovery.owed.required is None:
-            subjects += bool(recovery.empty or recovery.failed)
+            judged += recovery.attempt.hang_confirmed
+            found += [_recovery_hung(view, recovery, hung)] if recovery.attempt.hang_confirmed else []
+        if recovery.attempt.resumes and recovery.requirement.required is None:
+            judged += bool(recovery.empty or recovery.failed)
             found += _silent_starts(view, recovery)
-            found += _unclear(view, recovery)
-    return found if subjects else NotJudged("no recovery hung, or was entitled to fail and did")
+            found += _unclear_failures(view, recovery)
+    return found if judged else NotJudged("no recovery hung, or was entitled to fail and did")
 
 
-def _hang(view: TrialView, recovery: Recovery, hung: tuple[Track, ...]) -> Violation:
+def _recovery_hung(view: TargetView, recovery: Recovery, hung: tuple[Track, ...]) -> Violation:
     attempt = recovery.attempt
     assert attempt.end is not None
     who = ranks(track.rank for track in hung)
-    return Violation(
-        invariant=clear_failure.name,
-        sentence=(
-            f"The recovery of attempt {attempt.number} hung: {who} neither recovered nor failed before the deadline, "
-            f"nor alone at three times the deadline.{aftermath(view, attempt.end.index, attempt.number)}"
-        ),
+    return view.violation(
+        NAME,
+        f"The recovery of attempt {attempt.number} hung: {who} neither recovered nor failed before the deadline, "
+        f"nor alone at three times the deadline.",
         attempt=attempt.number,
         rank=hung[0].rank,
-        path=struck_path(view, attempt.end.index, attempt.number),
-        expected="a checkpoint recovered, or an error, in time",
-        seen=f"{who} hung in recovery",
         error_type="hang",
         evidence=(attempt.end.index,),
+        expected="a checkpoint recovered, or an error, in time",
+        seen=f"{who} hung in recovery",
     )
 
 
-def _silent_starts(view: TrialView, recovery: Recovery) -> Iterator[Violation]:
+def _silent_starts(view: TargetView, recovery: Recovery) -> Iterator[Violation]:
     if view.start.fresh_start == "allowed":
         return
     for answer in recovery.empty:
@@ -55,7 +65,7 @@ def _silent_starts(view: TrialView, recovery: Recovery) -> Iterator[Violation]:
         yield _unsaid(view, recovery, answer.event.rank, "silent-start", seen, answer.index)
 
 
-def _unclear(view: TrialView, recovery: Recovery) -> Iterator[Violation]:
+def _unclear_failures(view: TargetView, recovery: Recovery) -> Iterator[Violation]:
     # A peer's error is excused only where some rank of the attempt did say what was looked for.
     said = any(names_its_subject(message(track)) for track in recovery.failed)
     # Damage that a target doesn't claim to notice may make any of its libraries complain, in any words.
@@ -74,27 +84,74 @@ def _unclear(view: TrialView, recovery: Recovery) -> Iterator[Violation]:
             yield _unsaid(view, recovery, track.rank, error, seen, ended.index)
 
 
-def _unsaid(view: TrialView, recovery: Recovery, rank: int, slug: str, seen: str, index: int) -> Violation:
+def _unsaid(view: TargetView, recovery: Recovery, rank: int, slug: str, seen: str, index: int) -> Violation:
     attempt = recovery.attempt
-    left = "nothing was left that it was sure to find" if recovery.owed.permitted else "nothing could be left"
-    return Violation(
-        invariant=clear_failure.name,
-        sentence=f"Rank {rank} of attempt {attempt.number}, resuming when {left}, {seen}.{aftermath(view, index, attempt.number)}",
+    left = "nothing was left that it was sure to find" if recovery.requirement.permitted else "nothing could be left"
+    return view.violation(
+        NAME,
+        f"Rank {rank} of attempt {attempt.number}, resuming when {left}, {seen}.",
         attempt=attempt.number,
         rank=rank,
-        path=struck_path(view, index, attempt.number),
-        expected="a non-zero exit with an error that names the checkpoint that was looked for",
-        seen=seen,
         error_type=slug,
         evidence=(attempt.start.index, index),
+        expected="a non-zero exit with an error that names the checkpoint that was looked for",
+        seen=seen,
+    )
+
+
+def _of_command(view: CommandView) -> list[Violation] | NotJudged:
+    """A command that can't resume says so, in time and with a status other than 0, naming the checkpoint."""
+    missing = lacking(view, "checkpoints", "resumes")
+    if missing is not None:
+        return missing
+    found: list[Violation] = []
+    judged = 0
+    for attempt in view.recoveries:
+        if attempt.resumed or attempt.disturbed or not storage.before(view, attempt).any:
+            continue
+        if attempt.outcome == "hung" and attempt.end is not None and attempt.end.event.confirmed:
+            judged += 1
+            found.append(_command_hung(view, attempt, attempt.end.index))
+        elif attempt.failed and required_step(view, attempt) is None and excuse(view, attempt) is None:
+            judged += 1
+            if attempt.exit is not None and not names_a_checkpoint(attempt):
+                found.append(_names_no_checkpoint(view, attempt, attempt.exit.index))
+    return found if judged else NotJudged("no launch failed to resume by itself")
+
+
+def _command_hung(view: CommandView, attempt: CommandAttempt, index: int) -> Violation:
+    return view.violation(
+        NAME,
+        f"In attempt {attempt.number} the command hung before it had resumed.",
+        attempt=attempt.number,
+        error_type="hang",
+        evidence=(index,),
+        expected="it resumes, or fails in time",
+        seen="a hang",
+    )
+
+
+def _names_no_checkpoint(view: CommandView, attempt: CommandAttempt, index: int) -> Violation:
+    error = printed_error(attempt)
+    return view.violation(
+        NAME,
+        f"In attempt {attempt.number} the command ended {attempt.ending} with nothing complete to resume from, and its error names no "
+        f"checkpoint: {error.line}.",
+        attempt=attempt.number,
+        rank=error.rank,
+        error_type=error.kind or "unclear-error",
+        evidence=(index,),
+        expected="an error that names the checkpoint",
+        seen=error.line,
     )
 
 
 clear_failure = Invariant(
-    name="clear-failure",
+    name=NAME,
     holds=(
         "with nothing to resume from, every rank told to resume exits non-zero, in time, naming what it looked for: "
         "no hang, no exit 0, no silent step 0"
     ),
-    judge=_judge,
+    of_target=_of_target,
+    of_command=_of_command,
 )

@@ -1,16 +1,21 @@
-"""complete-only: what was loaded is one captured generation, with no torn or mixed part."""
+"""complete-only: what is resumed from is one whole checkpoint, with no torn or mixed part."""
 
 from __future__ import annotations
 
+from chaosckpt.model import journal as j
 from chaosckpt.model.verdict import Violation
-from chaosckpt.oracle.identity import Deviation, Identity
-from chaosckpt.oracle.invariant import Invariant, NotJudged
-from chaosckpt.oracle.recovery import Recovery, recoveries
-from chaosckpt.oracle.view import TrialView
-from chaosckpt.oracle.words import aftermath, struck_path
+from chaosckpt.oracle.facts import command_storage as storage
+from chaosckpt.oracle.facts.command import CommandAttempt, CommandView
+from chaosckpt.oracle.facts.identity import Deviation, Identity
+from chaosckpt.oracle.facts.recovery import Recovery, recoveries
+from chaosckpt.oracle.facts.view import TargetView
+from chaosckpt.oracle.invariant import Invariant, NotJudged, lacking
+
+NAME = "complete-only"
 
 
-def _judge(view: TrialView) -> list[Violation] | NotJudged:
+def _of_target(view: TargetView) -> list[Violation] | NotJudged:
+    """By what was loaded: it equals, digest by digest, one captured generation."""
     judged = [(recovery, identity) for recovery in recoveries(view) for identity in recovery.identities]
     if not judged:
         return NotJudged("no rank loaded a checkpoint that could be identified")
@@ -18,9 +23,9 @@ def _judge(view: TrialView) -> list[Violation] | NotJudged:
     for recovery, identity in judged:
         mixed = next((deviation for deviation in identity.deviations if deviation.mixed), None)
         if not identity.captures:
-            found.append(_violation(view, recovery, identity, identity.mixture, identity.slug))
+            found.append(_never_captured(view, recovery, identity, identity.mixture, identity.slug))
         elif mixed is not None:
-            found.append(_violation(view, recovery, identity, _parts(identity, mixed), _slug(mixed)))
+            found.append(_never_captured(view, recovery, identity, _parts(identity, mixed), _slug(mixed)))
     return found
 
 
@@ -30,45 +35,89 @@ def _slug(deviation: Deviation) -> str:
 
 def _parts(identity: Identity, deviation: Deviation) -> str:
     whose = f"those of {deviation.origin}" if deviation.origin else "equal to nothing that was ever saved"
-    subject = (
-        f"the {deviation.component} of rank {deviation.rank}" if deviation.rank is not None else deviation.component
-    )
-    return f"the parameters are those of {identity.captures[0]}, but parts of {subject} are {whose}: {deviation.detail}"
+    part = f"the {deviation.component} of rank {deviation.rank}" if deviation.rank is not None else deviation.component
+    return f"the parameters are those of {identity.captures[0]}, but parts of {part} are {whose}: {deviation.detail}"
 
 
-def _violation(view: TrialView, recovery: Recovery, identity: Identity, seen: str, slug: str) -> Violation:
-    rank = identity.subject.ranks[0]
+def _never_captured(view: TargetView, recovery: Recovery, identity: Identity, seen: str, slug: str) -> Violation:
+    rank = identity.holder.ranks[0]
     answer = recovery.answer(rank)
     step = answer.event.chosen
-    return Violation(
-        invariant=complete_only.name,
-        sentence=(
-            f"In attempt {recovery.attempt.number} {identity.subject.name} loaded a checkpoint said to be step {step} "
-            f"that is no state ever captured: {seen}. It is stamped {_stamps(identity)}."
-            f"{aftermath(view, answer.index, recovery.attempt.number)}"
-        ),
+    return view.violation(
+        NAME,
+        f"In attempt {recovery.attempt.number} {identity.holder.name} loaded a checkpoint said to be step {step} "
+        f"that is no state ever captured: {seen}. It is stamped {_stamps(identity)}.",
         attempt=recovery.attempt.number,
-        rank=rank if len(identity.subject.ranks) == 1 else None,
+        rank=rank if len(identity.holder.ranks) == 1 else None,
         step=step,
-        path=struck_path(view, answer.index, recovery.attempt.number),
+        error_type=slug,
+        evidence=[recovery.answer(number).index for number in identity.holder.ranks],
         expected="one generation, each part equal to what was captured at its save",
         seen=seen,
-        error_type=slug,
-        evidence=tuple(recovery.answer(number).index for number in identity.subject.ranks),
+        shown=answer.index,
     )
 
 
 def _stamps(identity: Identity) -> str:
     """Where each rank's own part says that it was captured."""
-    stamps = {rank: digest.stamp for rank, digest in sorted(identity.subject.digests.items())}
+    stamps = {rank: digest.stamp for rank, digest in sorted(identity.holder.digests.items())}
     return ", ".join(
         f"on rank {rank} as attempt {attempt}, step {step}, rank {saver} of {world}"
         for rank, (attempt, step, saver, world) in stamps.items()
     )
 
 
+def _of_command(view: CommandView) -> list[Violation] | NotJudged:
+    """By what lay on storage: no attempt resumes from a checkpoint whose files a fault left incomplete."""
+    missing = lacking(view, "checkpoints", "resumes")
+    if missing is not None:
+        return missing
+    judged = [attempt for attempt in view.recoveries if attempt.chosen is not None and attempt.read_what_it_chose]
+    if not judged:
+        return NotJudged(
+            "no launch without a fault in its recovery said that it resumed, and read a file of that checkpoint"
+        )
+    return [
+        _resumed_torn(view, attempt)
+        for attempt in judged
+        if attempt.chosen in storage.before(view, attempt).torn and not _did_no_harm(view, attempt)
+    ]
+
+
+def _resumed_torn(view: CommandView, attempt: CommandAttempt) -> Violation:
+    assert attempt.before is not None
+    assert attempt.chosen is not None
+    wrong = storage.before(view, attempt).wrong(attempt.chosen)
+    ended = " It was not able to load it." if attempt.failed else ""
+    return view.violation(
+        NAME,
+        f"In attempt {attempt.number} the command resumed from step {attempt.chosen}, whose checkpoint was not complete: "
+        f"{wrong} is missing, or not as a golden run left it.{ended}",
+        attempt=attempt.number,
+        step=attempt.chosen,
+        error_type="incomplete-checkpoint",
+        evidence=(attempt.before.index, attempt.resumed[-1].index),
+        expected="a complete checkpoint",
+        seen=f"step {attempt.chosen}, without {wrong}",
+    )
+
+
+def _did_no_harm(view: CommandView, attempt: CommandAttempt) -> bool:
+    """Whether the job, which went on from this checkpoint to its end, has exactly the result of the uninterrupted run.
+
+    Then what is missing of the checkpoint, such as a file for people, is nothing that its state needs.
+    """
+    if view.command.result_command is not None and view.command.tolerance > 0:
+        return False
+    compared = [at.event.equal for other in view.attempts for at in other.all(j.ResultCompared)]
+    later = [other for other in view.attempts if other.number > attempt.number]
+    went_on = all(other.chosen is not None and other.chosen >= (attempt.chosen or 0) for other in later)
+    return compared[-1:] == [True] and went_on
+
+
 complete_only = Invariant(
-    name="complete-only",
+    name=NAME,
     holds="what was loaded equals, digest by digest, what was captured by one save: no torn and no mixed parts",
-    judge=_judge,
+    of_target=_of_target,
+    of_command=_of_command,
 )

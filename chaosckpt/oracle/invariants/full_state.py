@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from chaosckpt.model import journal as j
+from chaosckpt.model.journal import FaultInjected
 from chaosckpt.model.verdict import Violation
-from chaosckpt.oracle.guilt import resized
-from chaosckpt.oracle.identity import Deviation, Identity
+from chaosckpt.oracle.blame import FULL_STATE, resized
+from chaosckpt.oracle.facts.command import CommandAttempt, CommandView
+from chaosckpt.oracle.facts.command_storage import to_resume_is_enough
+from chaosckpt.oracle.facts.identity import Deviation, Identity
+from chaosckpt.oracle.facts.lineage import source
+from chaosckpt.oracle.facts.recovery import Recovery, recoveries
+from chaosckpt.oracle.facts.streams import StreamFault, stream_faults
+from chaosckpt.oracle.facts.view import At, TargetView
 from chaosckpt.oracle.invariant import Invariant, NotJudged
-from chaosckpt.oracle.lineage import source
-from chaosckpt.oracle.recovery import Recovery, recoveries
-from chaosckpt.oracle.streams import StreamFault, stream_faults
-from chaosckpt.oracle.view import TrialView
-from chaosckpt.oracle.words import aftermath, blamed, struck_path
 
 
-def _judge(view: TrialView) -> list[Violation] | NotJudged:
+def _of_target(view: TargetView) -> list[Violation] | NotJudged:
+    """By the live objects of every rank, part by part."""
     judged = [
         (recovery, identity) for recovery in recoveries(view) for identity in recovery.identities if identity.captures
     ]
@@ -24,68 +28,111 @@ def _judge(view: TrialView) -> list[Violation] | NotJudged:
         lost = [deviation for deviation in identity.deviations if not deviation.mixed]
         # One sentence for each lost component of a rank would bury the first; a mix is judged by complete-only.
         if lost:
-            found.append(_violation(view, recovery, identity, lost))
+            found.append(_lost_parts(view, recovery, identity, lost))
     for recovery in recoveries(view):
-        found += [_streams(view, recovery, fault) for fault in stream_faults(view, recovery)]
+        found += [_wrong_streams(view, recovery, fault) for fault in stream_faults(view, recovery)]
     return found
 
 
-def _violation(view: TrialView, recovery: Recovery, identity: Identity, lost: list[Deviation]) -> Violation:
+def _lost_parts(view: TargetView, recovery: Recovery, identity: Identity, lost: list[Deviation]) -> Violation:
     first = lost[0]
-    rank = first.rank if first.rank is not None else identity.subject.ranks[0]
-    answer = recovery.answer(rank)
+    rank = first.rank if first.rank is not None else identity.holder.ranks[0]
     capture = identity.captures[0]
+    evidence = (capture.save.first_index, recovery.answer(rank).index)
     seen = "; ".join(f"{deviation.component} of rank {deviation.rank}: {deviation.detail}" for deviation in lost)
-    return Violation(
-        invariant=full_state.name,
-        sentence=(
-            f"In attempt {recovery.attempt.number} rank {rank} holds the parameters of {capture}, but not its "
-            f"{first.component}: {seen}.{_blamed(view, recovery, (capture.save.first_index, answer.index))}"
-        ),
+    return view.violation(
+        FULL_STATE,
+        f"In attempt {recovery.attempt.number} rank {rank} holds the parameters of {capture}, but not its "
+        f"{first.component}: {seen}.",
         attempt=recovery.attempt.number,
         rank=rank,
         step=capture.save.step,
-        path=struck_path(view, answer.index, recovery.attempt.number),
+        error_type="lost-" + first.component.replace(" ", "-"),
+        evidence=evidence,
         expected=f"the {first.component} captured at step {capture.save.step}",
         seen=seen,
-        error_type="lost-" + first.component.replace(" ", "-"),
-        evidence=(capture.save.first_index, answer.index),
+        shown=evidence[1],
+        fault=_resized(view, recovery, evidence),
     )
 
 
-def _streams(view: TrialView, recovery: Recovery, fault: StreamFault) -> Violation:
-    answer = recovery.answer(fault.rank)
+def _wrong_streams(view: TargetView, recovery: Recovery, fault: StreamFault) -> Violation:
     save = source(recovery)
     assert save is not None
+    evidence = (save.first_index, recovery.answer(fault.rank).index)
     before, now = save.topology.world_size, recovery.attempt.world_size
     role = "which exists in both worlds" if fault.rank < before else "which is new"
-    return Violation(
-        invariant=full_state.name,
-        sentence=(
-            f"In attempt {recovery.attempt.number}, with {now} ranks resuming {save}, which {before} captured, rank "
-            f"{fault.rank}, {role}, has wrong random streams: {fault.seen}; expected: {fault.expected}."
-            f"{_blamed(view, recovery, (save.first_index, answer.index))}"
-        ),
+    return view.violation(
+        FULL_STATE,
+        f"In attempt {recovery.attempt.number}, with {now} ranks resuming {save}, which {before} captured, rank "
+        f"{fault.rank}, {role}, has wrong random streams: {fault.seen}; expected: {fault.expected}.",
         attempt=recovery.attempt.number,
         rank=fault.rank,
         step=save.step,
+        error_type=f"{fault.slug}-rng",
+        evidence=evidence,
         expected=fault.expected,
         seen=fault.seen,
-        error_type=f"{fault.slug}-rng",
-        evidence=(save.first_index, answer.index),
+        shown=evidence[1],
+        fault=_resized(view, recovery, evidence),
     )
 
 
-def _blamed(view: TrialView, recovery: Recovery, evidence: tuple[int, int]) -> str:
-    number = recovery.attempt.number
-    return blamed(resized(view.journal.events, evidence, number)) or aftermath(view, evidence[1], number)
+def _resized(view: TargetView, recovery: Recovery, evidence: tuple[int, int]) -> FaultInjected | None:
+    return resized(view.journal.events, evidence, recovery.attempt.number)
+
+
+def _of_command(view: CommandView) -> list[Violation] | NotJudged:
+    """By the digests that a script tells through the probe: what it holds after it resumed is what it had saved."""
+    found: list[Violation] = []
+    judged = 0
+    for attempt in view.attempts:
+        for at in attempt.all(j.Probed):
+            if at.event.what != "resumed" or not at.event.digest:
+                continue
+            saved = _saved_before(view, attempt, at.event)
+            if not saved:
+                continue
+            judged += 1
+            if at.event.digest not in {other.event.digest for other in saved}:
+                found.append(_other_state(view, attempt, at, saved[-1]))
+    if not judged:
+        return NotJudged("the script tells no state: chaosckpt.probe, with the state in saved() and resumed()")
+    return found
+
+
+def _saved_before(view: CommandView, attempt: CommandAttempt, resumed: j.Probed) -> list[At[j.Probed]]:
+    """What this rank told of its saves of that step before, in the same number of ranks."""
+    return [
+        at
+        for other in view.attempts
+        if other.number <= attempt.number and other.world_size == attempt.world_size
+        for at in other.all(j.Probed)
+        if (at.event.what, at.event.rank, at.event.step) == ("saved", resumed.rank, resumed.step) and at.event.digest
+    ]
+
+
+def _other_state(view: CommandView, attempt: CommandAttempt, at: At[j.Probed], saved: At[j.Probed]) -> Violation:
+    return view.violation(
+        FULL_STATE,
+        f"In attempt {attempt.number} rank {at.event.rank} resumed from step {at.event.step} with another state than it had saved: "
+        f"{at.event.digest[:8]} instead of {saved.event.digest[:8]}.",
+        attempt=attempt.number,
+        rank=at.event.rank,
+        step=at.event.step,
+        error_type=to_resume_is_enough(view, attempt) or "other-state",
+        evidence=(saved.index, at.index),
+        expected=saved.event.digest,
+        seen=at.event.digest,
+    )
 
 
 full_state = Invariant(
-    name="full-state",
+    name=FULL_STATE,
     holds=(
         "parameters, optimizer, scheduler, step, random streams and data position of every rank are of one capture; "
         "with another number of ranks every rank has the data position, and random streams that are nobody else's"
     ),
-    judge=_judge,
+    of_target=_of_target,
+    of_command=_of_command,
 )

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from chaosckpt.model.journal import Raised
 from chaosckpt.model.verdict import Violation
-from chaosckpt.oracle.failures import ended_before_recovery, root_error
+from chaosckpt.oracle.facts import command_storage as storage
+from chaosckpt.oracle.facts.command import CommandAttempt, CommandView
+from chaosckpt.oracle.facts.failures import ended_before_recovery, excuse, printed_error, root_error
+from chaosckpt.oracle.facts.recovery import recoveries
+from chaosckpt.oracle.facts.view import TargetAttempt, TargetView, Track
 from chaosckpt.oracle.invariant import Invariant, NotJudged
-from chaosckpt.oracle.recovery import recoveries
-from chaosckpt.oracle.view import AttemptView, Track, TrialView
-from chaosckpt.oracle.words import aftermath, ending, ranks, struck_path
+from chaosckpt.oracle.phrasing import ending, ranks
+
+NAME = "progress"
 
 
-def _judge(view: TrialView) -> list[Violation] | NotJudged:
+def _of_target(view: TargetView) -> list[Violation] | NotJudged:
+    """Every rank of the closing attempt trains to the last step and exits with 0."""
     hung = [_hang(view, attempt) for attempt in view.attempts if _stood_still(attempt)]
     ended = _closing(view)
     return [*hung, *([] if isinstance(ended, NotJudged) else ended)] if hung else ended
 
 
-def _stood_still(attempt: AttemptView) -> bool:
+def _stood_still(attempt: TargetAttempt) -> bool:
     """True for a confirmed hang while it trained or saved, in an attempt before the last one that no fault harmed."""
     return (
         not attempt.closing
@@ -30,28 +35,25 @@ def _stood_still(attempt: AttemptView) -> bool:
     )
 
 
-def _hang(view: TrialView, attempt: AttemptView) -> Violation:
+def _hang(view: TargetView, attempt: TargetAttempt) -> Violation:
     assert attempt.end is not None
     index = attempt.end.index
     cleared = [track.rank for track in attempt.tracks if track.exit is None or track.exit.event.by != "self"]
     who = ranks(cleared or [track.rank for track in attempt.tracks])
-    return Violation(
-        invariant=progress.name,
-        sentence=(
-            f"Attempt {attempt.number}, in which faults delayed operations and harmed nothing, never ended: {who} hung, "
-            f"alone at three times the deadline, too.{aftermath(view, index, attempt.number)}"
-        ),
+    return view.violation(
+        NAME,
+        f"Attempt {attempt.number}, in which faults delayed operations and harmed nothing, never ended: {who} hung, "
+        f"alone at three times the deadline, too.",
         attempt=attempt.number,
         rank=min(cleared, default=0),
-        path=struck_path(view, index, attempt.number),
-        expected=f"every rank finishes at step {view.start.total_steps}",
-        seen=f"{who} hung",
         error_type="hang",
         evidence=(attempt.start.index, index),
+        expected=f"every rank finishes at step {view.start.total_steps}",
+        seen=f"{who} hung",
     )
 
 
-def _closing(view: TrialView) -> list[Violation] | NotJudged:
+def _closing(view: TargetView) -> list[Violation] | NotJudged:
     closing = view.closing
     if closing is None or closing.end is None:
         return NotJudged("the trial had no closing attempt that ended")
@@ -65,16 +67,16 @@ def _closing(view: TrialView) -> list[Violation] | NotJudged:
         if closing.hung_in_recovery or not closing.hang_confirmed:
             return NotJudged("the closing attempt hung in recovery, or its hang was not confirmed")
         stuck = behind or list(closing.tracks)
-        return [_violation(view, closing, stuck[0], f"{ranks(t.rank for t in stuck)} hung", "hang", closing.end.index)]
+        return [_not_ended(view, closing, stuck[0], f"{ranks(t.rank for t in stuck)} hung", "hang", closing.end.index)]
     return [_unfinished(view, closing, behind)] if behind else []
 
 
-def _failed_to_recover(view: TrialView, closing: AttemptView) -> NotJudged | None:
+def _failed_to_recover(view: TargetView, closing: TargetAttempt) -> NotJudged | None:
     """Why a failed recovery of the closing attempt is judged elsewhere; None where the job should have gone on."""
     recovery = next((r for r in recoveries(view) if r.attempt.number == closing.number), None)
     if recovery is None or not recovery.failed:
         return None
-    if recovery.owed.required is not None:
+    if recovery.requirement.required is not None:
         return NotJudged("the closing attempt failed to recover, which newest-complete judges")
     if view.damaged(closing.recovery_ends):
         return NotJudged("files were damaged, so that the closing attempt was entitled to refuse, on any rank")
@@ -83,11 +85,11 @@ def _failed_to_recover(view: TrialView, closing: AttemptView) -> NotJudged | Non
     return None
 
 
-def _done(view: TrialView, track: Track) -> bool:
+def _done(view: TargetView, track: Track) -> bool:
     return track.finished is not None and track.finished.event.step == view.start.total_steps
 
 
-def _unfinished(view: TrialView, closing: AttemptView, behind: list[Track]) -> Violation:
+def _unfinished(view: TargetView, closing: TargetAttempt, behind: list[Track]) -> Violation:
     errors = closing.all(Raised)
     root = root_error([at.event for at in errors])
     if root is not None:
@@ -95,41 +97,84 @@ def _unfinished(view: TrialView, closing: AttemptView, behind: list[Track]) -> V
         step = "" if root.step is None else f" at step {root.step}"
         lines = [line.strip() for line in root.message.splitlines() if line.strip()]
         seen = f"{root.error_type} in {root.where}{step}: {lines[-1][:200] if lines else 'no message'}"
-        return _violation(view, closing, closing.tracks[root.rank], seen, root.error_type, index, root.step)
+        return _not_ended(view, closing, closing.tracks[root.rank], seen, root.error_type, index, root.step)
     track = behind[0]
     if track.finished is not None:
         seen = f"it finished at step {track.finished.event.step} of {view.start.total_steps}"
-        return _violation(view, closing, track, seen, "wrong-end", track.finished.index)
+        return _not_ended(view, closing, track, seen, "wrong-end", track.finished.index)
     index = track.exit.index if track.exit is not None else closing.end.index if closing.end else closing.start.index
     seen = ending(track.exit.event) if track.exit is not None else "it never finished"
-    return _violation(view, closing, track, f"{seen}, without finishing", "silent-exit", index)
+    return _not_ended(view, closing, track, f"{seen}, without finishing", "silent-exit", index)
 
 
-def _violation(
-    view: TrialView, closing: AttemptView, track: Track, seen: str, slug: str, index: int, step: int | None = None
+def _not_ended(
+    view: TargetView, closing: TargetAttempt, track: Track, seen: str, slug: str, index: int, step: int | None = None
 ) -> Violation:
-    return Violation(
-        invariant=progress.name,
-        sentence=(
-            f"The closing attempt {closing.number}, into which no fault was injected, did not end as it should: "
-            f"rank {track.rank}: {seen}.{aftermath(view, index, closing.number)}"
-        ),
+    return view.violation(
+        NAME,
+        f"The closing attempt {closing.number}, into which no fault was injected, did not end as it should: "
+        f"rank {track.rank}: {seen}.",
         attempt=closing.number,
         rank=track.rank,
         step=step,
-        path=struck_path(view, index, closing.number),
-        expected=f"every rank finishes at step {view.start.total_steps}",
-        seen=seen,
         error_type=slug,
         evidence=(closing.start.index, index),
+        expected=f"every rank finishes at step {view.start.total_steps}",
+        seen=seen,
+    )
+
+
+def _of_command(view: CommandView) -> list[Violation] | NotJudged:
+    """The closing attempt's own process exits with 0."""
+    closing = view.closing
+    if closing is None or closing.end is None:
+        return NotJudged("the trial had no closing attempt that ended")
+    if closing.outcome == "finished":
+        return []
+    if closing.outcome == "hung" and not closing.end.event.confirmed:
+        return NotJudged("the closing attempt hung, which was not confirmed")
+    excused = excuse(view, closing)
+    if excused is not None:
+        return NotJudged(f"the closing attempt failed, but {excused}")
+    if _was_right_to_fail(view, closing):
+        return NotJudged("the closing attempt was told to resume, and nothing complete was there")
+    return [_stuck(view, closing)]
+
+
+def _was_right_to_fail(view: CommandView, closing: CommandAttempt) -> bool:
+    """Whether it was told to resume, by `--resume-args`, though there was nothing that it could have resumed from."""
+    told = bool(view.command.resume_argv) and closing.start.event.intent == "resume"
+    return told and closing.outcome == "failed" and not closing.resumed and not storage.before(view, closing).whole
+
+
+def _stuck(view: CommandView, closing: CommandAttempt) -> Violation:
+    rank = None
+    if closing.outcome == "hung":
+        slug, how = "hang", "hung"
+    else:
+        kind, line, rank = printed_error(closing)
+        slug, how = kind or "failed", f"ended {closing.ending} ({line})"
+    lying = storage.before(view, closing)
+    there = f" Step {max(lying.whole)} lay there complete." if lying.whole else ""
+    assert closing.end is not None
+    return view.violation(
+        NAME,
+        f"The closing attempt {closing.number}, into which no fault was injected, did not come to its end: the command {how}.{there}",
+        attempt=closing.number,
+        rank=rank,
+        error_type=slug,
+        evidence=(closing.exit.index if closing.exit is not None else closing.end.index,),
+        expected="exit status 0",
+        seen=how,
     )
 
 
 progress = Invariant(
-    name="progress",
+    name=NAME,
     holds=(
         "after the faults have stopped, the job ends: remains of a crash block neither recovery nor saves, and a job whose "
         "operations were only delayed doesn't hang"
     ),
-    judge=_judge,
+    of_target=_of_target,
+    of_command=_of_command,
 )

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from chaosckpt.model.digest import StateDigest, WorldDigest, fingerprint, part_fingerprints
 from chaosckpt.model.journal import Finished, Reference, ReferenceStep
 from chaosckpt.model.verdict import Violation
-from chaosckpt.oracle.exactness import exact
-from chaosckpt.oracle.identity import together
+from chaosckpt.oracle.facts.identity import together
+from chaosckpt.oracle.facts.lineage import recovery_of, references, trained
+from chaosckpt.oracle.facts.saves import saves
+from chaosckpt.oracle.facts.streams import exact
+from chaosckpt.oracle.facts.view import At, TargetAttempt, TargetView
 from chaosckpt.oracle.invariant import Invariant, NotJudged
-from chaosckpt.oracle.lineage import recovery_of
-from chaosckpt.oracle.saves import saves
-from chaosckpt.oracle.traces import references, trained
-from chaosckpt.oracle.view import At, AttemptView, TrialView
-from chaosckpt.oracle.words import aftermath, struck_path
+
+NAME = "trajectory"
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class _Difference:
     index: int
 
 
-def _judge(view: TrialView) -> list[Violation] | NotJudged:
+def _of_target(view: TargetView) -> list[Violation] | NotJudged:
     reasons, found, judged = [], [], 0
     for number, reference in sorted(references(view).items()):
         attempt = view.attempt(number)
@@ -51,14 +51,14 @@ def _judge(view: TrialView) -> list[Violation] | NotJudged:
                 judged += 1
                 difference = next(_differences(step, told[step.step], attempt.world_size), None)
                 if difference is not None:
-                    found.append(_violation(view, attempt, reference, step.step, difference))
+                    found.append(_deviates(view, attempt, reference, step.step, difference))
                     break  # what follows a difference differs, too
     if not judged:
         return NotJudged("; ".join(reasons) or "the journal has no reference to compare the training with")
     return found
 
 
-def _obstacle(view: TrialView, attempt: AttemptView, reference: Reference) -> str:
+def _obstacle(view: TargetView, attempt: TargetAttempt, reference: Reference) -> str:
     """Why an attempt can't be compared with its reference; empty where it can."""
     recovery = recovery_of(view, attempt.number)
     if recovery is None or len(attempt.recovered) < attempt.world_size:
@@ -71,7 +71,7 @@ def _obstacle(view: TrialView, attempt: AttemptView, reference: Reference) -> st
     return ""
 
 
-def _told(view: TrialView, attempt: AttemptView) -> dict[int, _Told]:
+def _told(view: TargetView, attempt: TargetAttempt) -> dict[int, _Told]:
     found: dict[int, _Told] = {}
     for item in trained(attempt, None):
         told = found.setdefault(item.trace.step, _Told({}, {}))
@@ -114,34 +114,30 @@ def _disagreement(world: WorldDigest, part: str) -> str:
     return f" ({problem})" if problem else ""
 
 
-def _violation(
-    view: TrialView, attempt: AttemptView, reference: At[Reference], step: int, difference: _Difference
+def _deviates(
+    view: TargetView, attempt: TargetAttempt, reference: At[Reference], step: int, difference: _Difference
 ) -> Violation:
     part, number = difference.part, attempt.number
     whose = "" if difference.rank is None else f" of rank {difference.rank}"
     since = reference.event.resumed_from
     begun = f"resumed from step {since}" if since else "began at step 0"
-    return Violation(
-        invariant=trajectory.name,
-        sentence=(
-            f"Attempt {number} {begun} with exactly what was captured, but after step {step} the {part}{whose} "
-            f"{'differ' if part.endswith('s') and part != 'loss' else 'differs'} from the reference, trained without any "
-            f"checkpointer: expected {difference.expected}, seen {difference.seen}."
-            f"{aftermath(view, difference.index, number)}"
-        ),
+    return view.violation(
+        NAME,
+        f"Attempt {number} {begun} with exactly what was captured, but after step {step} the {part}{whose} "
+        f"{'differ' if part.endswith('s') and part != 'loss' else 'differs'} from the reference, trained without any "
+        f"checkpointer: expected {difference.expected}, seen {difference.seen}.",
         attempt=number,
         rank=difference.rank,
         step=step,
-        path=struck_path(view, difference.index, number),
-        expected=f"{part}{whose} {difference.expected} after step {step}",
-        seen=difference.seen,
         error_type="other-" + part.replace(" ", "-"),
         evidence=(difference.index,),
+        expected=f"{part}{whose} {difference.expected} after step {step}",
+        seen=difference.seen,
     )
 
 
 trajectory = Invariant(
-    name="trajectory",
+    name=NAME,
     holds="the steps after a recovery equal, bit for bit, those of a job that was never interrupted",
-    judge=_judge,
+    of_target=_of_target,
 )

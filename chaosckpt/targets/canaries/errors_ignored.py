@@ -20,7 +20,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 class OneNotices(TorchSaveAtomic):
     """Only rank 0 notices that a save failed; it leaves the checkpoint uncommitted and tells nobody.
 
-    Caught first by ack-truth: every rank was told that the checkpoint is safe, and an audit finds the one before it
+    Caught first by durable-acknowledgement: every rank was told that the checkpoint is safe, and an audit finds the one before it
     as the newest.
 
     Correct while nothing fails.
@@ -41,7 +41,7 @@ class OneNotices(TorchSaveAtomic):
 class SpaceIgnored(TorchSaveAtomic):
     """A full disk is logged and passed over, and the save goes on.
 
-    Caught first by ack-truth: the directory is committed and acknowledged with a file cut short, and can't be
+    Caught first by durable-acknowledgement: the directory is committed and acknowledged with a file cut short, and can't be
     loaded.
 
     Correct while there is space.
@@ -69,7 +69,7 @@ def _is_full(error: BaseException | None) -> bool:
 class ThreadErrorLost(TorchSaveAsync):
     """An error of the writer thread is logged there, and nobody hears of it.
 
-    Caught first by ack-truth: after an error in a write the checkpoint is committed and acknowledged with a file
+    Caught first by durable-acknowledgement: after an error in a write the checkpoint is committed and acknowledged with a file
     missing or cut short, and can't be loaded.
 
     Correct while nothing fails.
@@ -88,7 +88,7 @@ class ThreadErrorLost(TorchSaveAsync):
 class UnreadableDeleted(TorchSaveAtomic):
     """Recovery deletes the checkpoint that it can't read, so that the next start is clean.
 
-    Caught first by ack-truth: after one failed read, which says nothing about the file, the only checkpoint, which
+    Caught first by durable-acknowledgement: after one failed read, which says nothing about the file, the only checkpoint, which
     was acknowledged, is gone, and an audit finds it in no list.
 
     Correct while every read succeeds. It keeps one checkpoint.

@@ -94,7 +94,7 @@ class PointerInPlace(TorchSaveAtomic):
 class Misreport(TorchSaveAtomic):
     """A tracker file, written before the save it names, says which step was loaded.
 
-    Caught first by report-truth: after a crash in the middle of a save the tracker names that save, while the one
+    Caught first by reported-step: after a crash in the middle of a save the tracker names that save, while the one
     before it is loaded, which is the right one.
     """
 

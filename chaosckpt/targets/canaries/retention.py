@@ -30,7 +30,7 @@ class RetiresFirst(TorchSaveAtomic):
     """Retention makes room for the new checkpoint before that is committed.
 
     Caught first by newest-complete: a crash between the two leaves nothing that recovery would take, where the
-    checkpoint just removed is required. never-bare holds no longer either, and comes after it.
+    checkpoint just removed is required. always-recoverable holds no longer either, and comes after it.
 
     Never holds more than one complete checkpoint.
     """
@@ -49,7 +49,7 @@ class RetiresFirst(TorchSaveAtomic):
 class Litter(TorchSaveAtomic):
     """Every save writes into a temporary directory with a name of its own, and nobody removes those.
 
-    Caught first by tidy: what crashes leave behind grows beyond what the target declares, which is nothing.
+    Caught first by bounded-leftovers: what crashes leave behind grows beyond what the target declares, which is nothing.
 
     Correct in all but its remains.
     """

@@ -83,7 +83,7 @@ class SharedRng(TorchSaveAtomic):
 class SaveAdvances(TorchSaveAtomic):
     """After a save the data loader is made anew, with the batch that it had fetched ahead lost.
 
-    Caught first by data-once: what the save holds is right, and the training that goes on after it skips a batch.
+    Caught first by exactly-once-data: what the save holds is right, and the training that goes on after it skips a batch.
 
     Correct for a training that is restarted after every save.
     """

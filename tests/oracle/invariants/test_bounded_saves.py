@@ -3,34 +3,34 @@ from __future__ import annotations
 import pytest
 
 from chaosckpt.model.verdict import Violation
-from chaosckpt.oracle import NotJudged, TrialView, check
+from chaosckpt.oracle import NotJudged, TargetView, check
 from chaosckpt.oracle.invariants.bounded_saves import bounded_saves
-from tests.oracle.journals import SCENARIO, Story, operation
+from tests.oracle.journals import SCENARIO, TargetJournal, operation
 
 AT = operation(rank=1, op="write", path="shared:step-000004/__1_0.distcp")
 
 
-def _found(story: Story) -> list[Violation]:
-    verdict = check(SCENARIO, story.journal())
+def _found(trial: TargetJournal) -> list[Violation]:
+    verdict = check(SCENARIO, trial.journal())
     assert "bounded-saves" in verdict.judged, verdict
     every = (verdict.primary, *verdict.others)
     return [violation for violation in every if violation is not None and violation.invariant == "bounded-saves"]
 
 
-def start(**more: object) -> Story:
-    return Story(**more).attempt(closing=True).recovers(None)  # type: ignore[arg-type]
+def start(**more: object) -> TargetJournal:
+    return TargetJournal(**more).attempt(closing=True).recovers(None)  # type: ignore[arg-type]
 
 
 def test_saves_under_way_within_the_bound() -> None:
     """As many saves under way as the target claims, acknowledged in any order, are right."""
-    story = start(outstanding=2).starts_save(2).has_outstanding(2, [2]).starts_save(4).has_outstanding(4, [2, 4])
-    assert _found(story.acknowledges(4).acknowledges(2).ends_well()) == []
+    trial = start(outstanding=2).starts_save(2).has_outstanding(2, [2]).starts_save(4).has_outstanding(4, [2, 4])
+    assert _found(trial.acknowledges(4).acknowledges(2).ends_well()) == []
 
 
 def test_more_saves_under_way_than_the_bound() -> None:
     """The first save too many is told, with the steps under way."""
-    story = start().starts_save(2).has_outstanding(2, [2]).starts_save(4).has_outstanding(4, [2, 4])
-    found = _found(story.acknowledges(2).acknowledges(4).ends_well())
+    trial = start().starts_save(2).has_outstanding(2, [2]).starts_save(4).has_outstanding(4, [2, 4])
+    found = _found(trial.acknowledges(2).acknowledges(4).ends_well())
     assert [(v.step, v.rank, v.error_type) for v in found] == [(4, 0, "backlog")]
     assert "rank 0 had 2 saves under way (steps 2, 4), more than the 1" in found[0].sentence
 
@@ -45,22 +45,22 @@ def test_awaited_save_that_was_never_acknowledged() -> None:
 @pytest.mark.parametrize(("loaded", "count"), [({6: 6}, 0), ({2: 2}, 1), ({6: "no .metadata"}, 1)])
 def test_closing_finishes_the_last_save(loaded: dict[int, int | str], count: int) -> None:
     """A target that was closed has finished its last save: an audit finds it, though nobody was told."""
-    story = start(at_end="close").saves(2).starts_save(6).has_outstanding(6, [6]).finishes().ends("finished")
-    found = _found(story.audits(loaded, asked=(2, 6)))
+    trial = start(at_end="close").saves(2).starts_save(6).has_outstanding(6, [6]).finishes().ends("finished")
+    found = _found(trial.audits(loaded, asked=(2, 6)))
     assert [v.error_type for v in found] == ["unfinished-save"] * count
 
 
 def test_exit_without_awaiting_or_closing_owes_nothing() -> None:
     """A script that just exits can't ask for its last save."""
-    story = start(at_end="exit").saves(2).starts_save(6).has_outstanding(6, [6]).finishes().ends("finished")
-    assert _found(story.audits({2: 2}, asked=(2, 6))) == []
+    trial = start(at_end="exit").saves(2).starts_save(6).has_outstanding(6, [6]).finishes().ends("finished")
+    assert _found(trial.audits({2: 2}, asked=(2, 6))) == []
 
 
 def test_error_that_surfaces_nowhere() -> None:
     """An error injected into a save that is neither acknowledged nor raised, in a job that ends in order, was swallowed."""
-    story = Story(faults=[["errno"]]).attempt().recovers(None).saves(2).starts_save(4)
-    story.injects("EIO", AT, "persist of save 4").finishes(4).ends("finished")
-    found = _found(story.attempt(closing=True).recovers(2).ends_well())
+    trial = TargetJournal(faults=[["errno"]]).attempt().recovers(None).saves(2).starts_save(4)
+    trial.injects("EIO", AT, "persist of save 4").finishes(4).ends("finished")
+    found = _found(trial.attempt(closing=True).recovers(2).ends_well())
     assert [(v.step, v.rank, v.error_type) for v in found] == [(4, 1, "swallowed-error")]
     assert "EIO was injected at rank 1 write #0 on shared:step-000004/__1_0.distcp" in found[0].sentence
     assert found[0].path == "shared:step-000004/__1_0.distcp"
@@ -68,10 +68,10 @@ def test_error_that_surfaces_nowhere() -> None:
 
 def test_error_that_surfaces() -> None:
     """Raised, retried or acknowledged all the same: an error that is told is right."""
-    begun = Story(faults=[["errno"]]).attempt().recovers(None).saves(2).starts_save(4)
+    begun = TargetJournal(faults=[["errno"]]).attempt().recovers(None).saves(2).starts_save(4)
     begun.injects("EIO", AT, "persist of save 4").fails_save(4).saves(4).finishes().ends("finished")
     assert _found(begun.attempt(closing=True).recovers(4).ends_well()) == []
-    raised = Story(faults=[["errno"]]).attempt().recovers(None).saves(2).starts_save(4)
+    raised = TargetJournal(faults=[["errno"]]).attempt().recovers(None).saves(2).starts_save(4)
     raised.injects("EIO", AT, "persist of save 4").raises("wait", "OSError", "EIO").ends("failed")
     assert _found(raised.attempt(closing=True).recovers(2).ends_well()) == []
 
@@ -80,13 +80,19 @@ def test_error_of_a_closed_save_that_was_put_right() -> None:
     """Without awaiting there is no acknowledgement: an audit that loads the save shows that the error was overcome."""
     cases: list[tuple[dict[int, int | str], int]] = [({2: 2, 4: 4}, 0), ({2: 2}, 1)]
     for loaded, count in cases:
-        story = Story(faults=[["errno"]], at_end="close").attempt(closing=True).recovers(None).saves(2).starts_save(4)
-        story.injects("EIO", AT, "persist of save 4").finishes().ends("finished")
-        found = _found(story.audits(loaded, asked=(2, 4)))
+        trial = (
+            TargetJournal(faults=[["errno"]], at_end="close")
+            .attempt(closing=True)
+            .recovers(None)
+            .saves(2)
+            .starts_save(4)
+        )
+        trial.injects("EIO", AT, "persist of save 4").finishes().ends("finished")
+        found = _found(trial.audits(loaded, asked=(2, 4)))
         assert [v.error_type for v in found] == ["swallowed-error"] * count
 
 
 def test_not_judged_without_an_orderly_end() -> None:
     """A job that was killed, with nothing under way, gives no subject."""
-    story = Story(faults=[["cut"]]).attempt().recovers(None).saves(2).cut()
-    assert isinstance(bounded_saves.judge(TrialView(SCENARIO, story.journal())), NotJudged)
+    trial = TargetJournal(faults=[["cut"]]).attempt().recovers(None).saves(2).cut()
+    assert isinstance(bounded_saves.judge(TargetView(SCENARIO, trial.journal())), NotJudged)

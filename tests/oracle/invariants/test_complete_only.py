@@ -5,7 +5,9 @@ import pytest
 
 from chaosckpt.model.digest import StateDigest, TensorDigest
 from chaosckpt.oracle import check
-from tests.oracle.journals import SCENARIO, Story, interrupted, state, tensor
+from tests.oracle.command_journals import SAVED, CommandJournal, killed_in_save_4
+from tests.oracle.journals import SCENARIO, TargetJournal, all_violated, interrupted, passes, violated
+from tests.oracle.states import state, tensor
 
 NOISE = TensorDigest(rows=4, total=4, sum="f" * 32)
 
@@ -45,8 +47,8 @@ def test_state_that_was_not_loaded_at_all_is_found() -> None:
 
 def test_sharded_mix_names_the_rows_of_each_rank() -> None:
     """Shards of two saves in one sharded world are a mix, though each rank's own rows are right for some save."""
-    story = interrupted(sharded=True).recovers(4, ranks=[0]).recovers(4, shown=2, ranks=[1]).ends_well()
-    primary = check(SCENARIO, story.journal()).primary
+    trial = interrupted(sharded=True).recovers(4, ranks=[0]).recovers(4, shown=2, ranks=[1]).ends_well()
+    primary = check(SCENARIO, trial.journal()).primary
     assert primary is not None
     assert (primary.invariant, primary.error_type) == ("complete-only", "mixed-generations")
     assert "those of rank 0 are of step 4" in primary.sentence
@@ -84,44 +86,46 @@ def test_component_of_another_save_is_a_mix(part: str) -> None:
 @pytest.mark.parametrize("ranks", [(1,), (2, 1)])
 def test_whole_state_in_another_world_is_recognised(sharded: bool, ranks: tuple[int, ...]) -> None:
     """A resharded state equals its capture; random streams and data position are not compared then."""
-    story = Story(faults=[["cut"]], sharded=sharded).attempt().recovers(None).saves(2).cut()
+    trial = TargetJournal(faults=[["cut"]], sharded=sharded).attempt().recovers(None).saves(2).cut()
 
     def derived(digest: StateDigest) -> StateDigest:
         return msgspec.structs.replace(digest, rng={"torch": f"derived/{digest.rank}"}, stamp=(1, -1, digest.rank, 3))
 
-    story.attempt(ranks, closing=True).recovers(2, but=derived).ends_well()
-    verdict = check(SCENARIO, story.journal())
+    trial.attempt(ranks, closing=True).recovers(2, but=derived).ends_well()
+    verdict = check(SCENARIO, trial.journal())
     assert verdict.outcome == "pass", verdict
     assert {"complete-only", "full-state"} <= set(verdict.judged)
 
 
 def test_mix_after_a_change_of_world_is_found() -> None:
     """Stale shards reused after a world-size change are a mix also where no rank's rows can be compared by themselves."""
-    story = Story(faults=[["cut"]], sharded=True).attempt().recovers(None).saves(2).saves(4).cut()
-    story.attempt((2, 1), closing=True).recovers(4, ranks=[0, 1]).recovers(4, shown=2, ranks=[2]).ends_well()
-    primary = check(SCENARIO, story.journal()).primary
+    trial = TargetJournal(faults=[["cut"]], sharded=True).attempt().recovers(None).saves(2).saves(4).cut()
+    trial.attempt((2, 1), closing=True).recovers(4, ranks=[0, 1]).recovers(4, shown=2, ranks=[2]).ends_well()
+    primary = check(SCENARIO, trial.journal()).primary
     assert primary is not None
     assert primary.invariant == "complete-only"
 
 
 def test_equal_bytes_of_two_attempts_are_no_mix() -> None:
     """Shards of two bitwise equal saves of one step load the right state, whatever their stamps say."""
-    story = Story(faults=[["cut"], ["cut"]], sharded=True).attempt().recovers(None).saves(2).starts_save(4).cut()
-    story.attempt().recovers(2, attempt=0).starts_save(4).cut()
-    story.attempt(closing=True).recovers(4, attempt=0, ranks=[0]).recovers(4, attempt=1, ranks=[1]).ends_well()
-    verdict = check(SCENARIO, story.journal())
+    trial = (
+        TargetJournal(faults=[["cut"], ["cut"]], sharded=True).attempt().recovers(None).saves(2).starts_save(4).cut()
+    )
+    trial.attempt().recovers(2, attempt=0).starts_save(4).cut()
+    trial.attempt(closing=True).recovers(4, attempt=0, ranks=[0]).recovers(4, attempt=1, ranks=[1]).ends_well()
+    verdict = check(SCENARIO, trial.journal())
     assert verdict.outcome == "pass", verdict
 
 
 def test_rank_that_had_not_begun_the_save_can_hold_no_part_of_it() -> None:
     """Rank 1's own part can't be of a save that it never began: an older part beside the newer parameters is a mix."""
-    story = Story(faults=[["cut"]]).attempt().recovers(None).saves(2).starts_save(4, ranks=[0]).cut()
+    trial = TargetJournal(faults=[["cut"]]).attempt().recovers(None).saves(2).starts_save(4, ranks=[0]).cut()
 
     def stale(digest: StateDigest) -> StateDigest:
         old = state(2, digest.rank)
         return msgspec.structs.replace(digest, rng=old.rng) if digest.rank == 1 else digest
 
-    primary = check(SCENARIO, story.attempt(closing=True).recovers(4, but=stale).ends_well().journal()).primary
+    primary = check(SCENARIO, trial.attempt(closing=True).recovers(4, but=stale).ends_well().journal()).primary
     assert primary is not None
     assert primary.invariant == "complete-only"
     assert "had not begun that save" in primary.sentence
@@ -129,5 +133,27 @@ def test_rank_that_had_not_begun_the_save_can_hold_no_part_of_it() -> None:
 
 def test_nothing_loaded_is_not_judged() -> None:
     """Where no rank loaded anything there is nothing to identify."""
-    verdict = check(SCENARIO, Story().attempt(closing=True).recovers(None).ends_well().journal())
+    verdict = check(SCENARIO, TargetJournal().attempt(closing=True).recovers(None).ends_well().journal())
     assert not {"complete-only", "full-state"} & set(verdict.judged)
+
+
+def test_a_torn_file_is_loaded():
+    """C6: written in place, torn by a kill, and taken for whole: the result is another one."""
+    trial = killed_in_save_4().attempt(closing=True).says_resumed(4).saves(6).finishes(equal=False)
+    assert violated(trial) == ("complete-only", "incomplete-checkpoint")
+    assert "result-equal" in all_violated(trial)
+
+
+def test_a_torn_file_that_was_read_is_told_from_one_that_was_not():
+    """Its state may lie in another, whole file, too: what no file of the torn checkpoint was read for is no violation."""
+    for read, broken in (((4,), True), ((2, 4), True), ((), False), ((2,), False)):
+        trial = killed_in_save_4()
+        trial.read = read
+        trial.attempt(closing=True).says_resumed(4).saves(6).finishes(equal=None)
+        assert ("complete-only" in all_violated(trial)) is broken, read
+
+
+def test_a_file_that_nothing_needs():
+    """Where the job went on from a checkpoint without some file and has the exact result, nothing was lost."""
+    trial = CommandJournal(SAVED).attempt().saves(2).tears(4, "out:ckpt-4/README.md").cut()
+    passes(trial.attempt(closing=True).says_resumed(4).saves(6).finishes())

@@ -6,7 +6,8 @@ import pytest
 from chaosckpt.model.digest import StateDigest
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle import check
-from tests.oracle.journals import SCENARIO, Story, interrupted, state
+from tests.oracle.journals import SCENARIO, TargetJournal, interrupted
+from tests.oracle.states import state
 
 AS_BUILT = {
     "optimizer": {},
@@ -48,24 +49,24 @@ def test_random_streams_of_rank_0_on_every_rank() -> None:
 
 def test_optimizer_lost_by_a_change_of_world() -> None:
     """The optimizer is compared in another world, too."""
-    story = Story(faults=[["cut"]], sharded=True).attempt().recovers(None).saves(2).cut()
+    trial = TargetJournal(faults=[["cut"]], sharded=True).attempt().recovers(None).saves(2).cut()
 
     def change(digest: StateDigest) -> StateDigest:
         return msgspec.structs.replace(digest, optimizer={})
 
-    primary = check(SCENARIO, story.attempt((1,), closing=True).recovers(2, but=change).ends_well().journal()).primary
+    primary = check(SCENARIO, trial.attempt((1,), closing=True).recovers(2, but=change).ends_well().journal()).primary
     assert primary is not None
     assert (primary.invariant, primary.error_type) == ("full-state", "lost-optimizer")
 
 
-def _moved(ranks: tuple[int, ...], *, first: tuple[int, ...] = (1, 1), **more: bool) -> Story:
+def _moved(ranks: tuple[int, ...], *, first: tuple[int, ...] = (1, 1), **more: bool) -> TargetJournal:
     """Attempt 0 saved step 2; the closing attempt is launched with other ranks."""
-    story = Story(first, faults=[["cut"]], **more).attempt().recovers(None).saves(2).cut()  # type: ignore[arg-type]
-    return story.attempt(ranks, closing=True)
+    trial = TargetJournal(first, faults=[["cut"]], **more).attempt().recovers(None).saves(2).cut()  # type: ignore[arg-type]
+    return trial.attempt(ranks, closing=True)
 
 
-def _primary(story: Story) -> Violation | None:
-    verdict = check(SCENARIO, story.ends_well().journal())
+def _primary(trial: TargetJournal) -> Violation | None:
+    verdict = check(SCENARIO, trial.ends_well().journal())
     assert (verdict.outcome == "pass") == (verdict.primary is None), verdict
     return verdict.primary
 
@@ -121,13 +122,13 @@ def test_added_rank_with_a_stream_that_is_not_its_own(stream: str, seen: str, sl
 
 def test_streams_of_a_removed_rank_that_come_back() -> None:
     """2 -> 1 -> 2 ranks: rank 1 may not begin again with the streams that its namesake had two attempts ago."""
-    story = Story(faults=[["cut"], ["cut"]]).attempt().recovers(None).saves(2).cut()
-    story.attempt((1,)).recovers(2, but=derived).saves(4).cut().attempt((1, 1), closing=True)
+    trial = TargetJournal(faults=[["cut"], ["cut"]]).attempt().recovers(None).saves(2).cut()
+    trial.attempt((1,)).recovers(2, but=derived).saves(4).cut().attempt((1, 1), closing=True)
 
     def change(digest: StateDigest) -> StateDigest:
         return digest if digest.rank == 0 else msgspec.structs.replace(digest, rng=state(2, 1).rng)
 
-    primary = _primary(story.recovers(4, but=change))
+    primary = _primary(trial.recovers(4, but=change))
     assert primary is not None
     assert (primary.invariant, primary.rank, primary.error_type) == ("full-state", 1, "repeated-rng")
     assert "rank 1 at step 2 saved by attempt 0" in primary.sentence
@@ -144,11 +145,11 @@ def test_kept_streams_are_owed_where_they_are_claimed() -> None:
 
 def test_older_streams_of_the_same_rank() -> None:
     """A rank of both worlds may have its own streams of that very capture, not those of an earlier one."""
-    story = Story(faults=[["cut"]]).attempt().recovers(None).saves(2).saves(4).cut().attempt((1,), closing=True)
+    trial = TargetJournal(faults=[["cut"]]).attempt().recovers(None).saves(2).saves(4).cut().attempt((1,), closing=True)
 
     def change(digest: StateDigest) -> StateDigest:
         return msgspec.structs.replace(digest, rng=state(2, 0).rng)
 
-    primary = _primary(story.recovers(4, but=change))
+    primary = _primary(trial.recovers(4, but=change))
     assert primary is not None
     assert (primary.rank, primary.error_type) == (0, "repeated-rng")

@@ -3,14 +3,14 @@ from __future__ import annotations
 import pytest
 
 from chaosckpt.oracle import check
-from tests.oracle.journals import SCENARIO, Story, interrupted
+from tests.oracle.journals import SCENARIO, TargetJournal, interrupted
 
 
 @pytest.mark.parametrize("sharded", [False, True])
 def test_ranks_that_chose_different_steps(sharded: bool) -> None:
     """Each rank's state is whole and honest, yet they are of different steps."""
-    story = interrupted(sharded=sharded).recovers(4, ranks=[0]).recovers(2, ranks=[1]).ends_well()
-    primary = check(SCENARIO, story.journal()).primary
+    trial = interrupted(sharded=sharded).recovers(4, ranks=[0]).recovers(2, ranks=[1]).ends_well()
+    primary = check(SCENARIO, trial.journal()).primary
     assert primary is not None
     assert (primary.invariant, primary.error_type) == ("rank-agreement", "different-steps")
     assert "rank 0 has step 4, rank 1 has step 2" in primary.sentence
@@ -18,8 +18,8 @@ def test_ranks_that_chose_different_steps(sharded: bool) -> None:
 
 def test_one_rank_with_nothing() -> None:
     """A rank that begins anew beside one that resumes disagrees, and that comes before what it should have found."""
-    story = interrupted().recovers(2, ranks=[0]).recovers(None, ranks=[1]).ends_well()
-    verdict = check(SCENARIO, story.journal())
+    trial = interrupted().recovers(2, ranks=[0]).recovers(None, ranks=[1]).ends_well()
+    verdict = check(SCENARIO, trial.journal())
     assert verdict.primary is not None
     assert verdict.primary.invariant == "rank-agreement"
     assert "newest-complete" in {other.invariant for other in verdict.others}
@@ -27,10 +27,10 @@ def test_one_rank_with_nothing() -> None:
 
 def test_same_step_of_different_generations() -> None:
     """The same step saved by two attempts with different bytes is not the same checkpoint."""
-    story = Story((1, 1), faults=[["cut"], ["cut"]]).attempt().recovers(None).saves(2).starts_save(4).cut()
-    story.attempt(variant="b").recovers(2, variant="", attempt=0).starts_save(4).cut().attempt(closing=True)
-    story.recovers(4, variant="", ranks=[0]).recovers(4, variant="b", ranks=[1]).ends_well()
-    primary = check(SCENARIO, story.journal()).primary
+    trial = TargetJournal((1, 1), faults=[["cut"], ["cut"]]).attempt().recovers(None).saves(2).starts_save(4).cut()
+    trial.attempt(variant="b").recovers(2, variant="", attempt=0).starts_save(4).cut().attempt(closing=True)
+    trial.recovers(4, variant="", ranks=[0]).recovers(4, variant="b", ranks=[1]).ends_well()
+    primary = check(SCENARIO, trial.journal()).primary
     assert primary is not None
     assert (primary.invariant, primary.error_type) == ("rank-agreement", "different-generations")
 

@@ -5,19 +5,20 @@ import pytest
 
 from chaosckpt.model.digest import StateDigest
 from chaosckpt.model.verdict import Violation
-from chaosckpt.oracle import NotJudged, TrialView, check
+from chaosckpt.oracle import NotJudged, TargetView, check
 from chaosckpt.oracle.invariants.trajectory import trajectory
-from tests.oracle.journals import SCENARIO, Story, loss, state
+from tests.oracle.journals import SCENARIO, TargetJournal
+from tests.oracle.states import loss, state
 
 
-def resumed(ranks: tuple[int, ...] = (1, 1), sharded: bool = False) -> Story:
+def resumed(ranks: tuple[int, ...] = (1, 1), sharded: bool = False) -> TargetJournal:
     """Attempt 0 saved step 2, and was killed; the closing attempt, with these ranks, resumed from step 2."""
-    story = Story(faults=[["cut"]], sharded=sharded).attempt().recovers(None).saves(2).cut().reference(0, 2)
-    return story.attempt(ranks, closing=True).recovers(2)
+    trial = TargetJournal(faults=[["cut"]], sharded=sharded).attempt().recovers(None).saves(2).cut().reference(0, 2)
+    return trial.attempt(ranks, closing=True).recovers(2)
 
 
-def _found(story: Story) -> Violation | None:
-    verdict = check(SCENARIO, story.journal())
+def _found(trial: TargetJournal) -> Violation | None:
+    verdict = check(SCENARIO, trial.journal())
     assert "trajectory" in verdict.judged, verdict
     found = [v for v in (verdict.primary, *verdict.others) if v is not None and v.invariant == "trajectory"]
     assert len(found) < 2
@@ -76,9 +77,9 @@ def test_random_streams_of_one_rank() -> None:
 
 def test_loss_of_a_step_between_two_saves() -> None:
     """The loss of each step counts, and the earliest difference is told."""
-    story = resumed()
-    story.loss = lambda step, rank, world: loss(step, rank, world) if (step, rank) != (3, 1) else "0x1.8p+0"
-    found = _found(story.saves(4).ends_well().reference(2))
+    trial = resumed()
+    trial.loss = lambda step, rank, world: loss(step, rank, world) if (step, rank) != (3, 1) else "0x1.8p+0"
+    found = _found(trial.saves(4).ends_well().reference(2))
     assert found is not None
     assert (found.step, found.rank, found.error_type) == (3, 1, "other-loss")
     assert "after step 3 the loss of rank 1 differs" in found.sentence
@@ -86,9 +87,9 @@ def test_loss_of_a_step_between_two_saves() -> None:
 
 def test_attempt_that_began_from_nothing() -> None:
     """The first attempt is compared, too."""
-    story = Story().attempt(closing=True).recovers(None)
-    story.loss = lambda step, rank, world: "0x1.8p+0"
-    found = _found(story.saves(2).ends_well().reference(0))
+    trial = TargetJournal().attempt(closing=True).recovers(None)
+    trial.loss = lambda step, rank, world: "0x1.8p+0"
+    found = _found(trial.saves(2).ends_well().reference(0))
     assert found is not None
     assert "Attempt 0 began at step 0" in found.sentence
 
@@ -102,16 +103,16 @@ def test_not_judged_where_nothing_can_be_compared() -> None:
     def unscheduled(digest: StateDigest) -> StateDigest:
         return msgspec.structs.replace(digest, scheduler={"last_epoch": "int:0"})
 
-    first = Story(faults=[["cut"]]).attempt().recovers(None).saves(2).cut().attempt(closing=True)
+    first = TargetJournal(faults=[["cut"]]).attempt().recovers(None).saves(2).cut().attempt(closing=True)
     stories = [
         resumed((1,)).ends_well().reference(2, start=reseeded),
         first.recovers(2, but=unscheduled).ends_well().reference(2),
         resumed().ends_well(),
     ]
     words = ["other random streams", "exactly what was captured", "no reference"]
-    for story, said in zip(stories, words, strict=True):
-        events = [event for event in story.events if event.attempt == 1 or type(event).__name__ != "Reference"]
-        view = TrialView(SCENARIO, type(story.journal())(tuple(events)))
+    for trial, said in zip(stories, words, strict=True):
+        events = [event for event in trial.events if event.attempt == 1 or type(event).__name__ != "Reference"]
+        view = TargetView(SCENARIO, type(trial.journal())(tuple(events)))
         found = trajectory.judge(view)
         assert isinstance(found, NotJudged)
         assert said in found.reason

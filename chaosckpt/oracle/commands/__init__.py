@@ -1,1 +1,0 @@
-"""The oracle for unmodified commands: judged by what they print, how they end, and what the harness finds on storage."""

@@ -1,0 +1,131 @@
+"""Audits: what new ranks found when they loaded acknowledged checkpoints by their steps, after an attempt."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from chaosckpt.model.journal import Audited, AuditEnded
+from chaosckpt.oracle.facts.identity import Identity, holders, identify
+from chaosckpt.oracle.facts.recovery import captures
+from chaosckpt.oracle.facts.requirement import abandoned
+from chaosckpt.oracle.facts.saves import Save, saves
+from chaosckpt.oracle.facts.survival import Reader, breach, standing
+from chaosckpt.oracle.facts.view import At, TargetAttempt, TargetView
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One acknowledged save that an audit after `attempt` had to load. `problem` is empty where every rank loaded it
+    exactly; else it says what was wrong, on which rank, with the index of the event that shows it."""
+
+    attempt: int
+    save: Save
+    problem: str = ""
+    slug: str = ""
+    rank: int | None = None
+    index: int = 0
+
+
+@functools.lru_cache(maxsize=4)
+def checked(view: TargetView) -> tuple[Checked, ...]:
+    """What the audits of a trial prove about acknowledged saves that nothing had taken away, attempt by attempt."""
+    return tuple(found for attempt in view.attempts for found in _checked(view, attempt))
+
+
+def unfinished(view: TargetView) -> list[tuple[str, int]]:
+    """Audits that prove nothing, in words, with their events' indices."""
+    return [
+        (f"the audit after attempt {at.event.attempt} {at.event.outcome}, so that it proves nothing", at.index)
+        for at in view.all(AuditEnded)
+        if at.event.outcome != "finished"
+    ]
+
+
+def loads(view: TargetView, attempt: TargetAttempt, step: int) -> bool | None:
+    """Whether an audit after this attempt could load a step, acknowledged or not, as exactly what some save of it had
+    captured; None where no audit tells."""
+    ended = _ended(attempt)
+    if ended is None or step not in ended.event.asked:
+        return None
+    answers = _answers(attempt, step)
+    if not answers:
+        return None if step in ended.event.retained else False
+    if len(answers) < attempt.world_size:
+        return None
+    return _problem(view, attempt, step, answers, 0) is None
+
+
+def _ended(attempt: TargetAttempt) -> At[AuditEnded] | None:
+    return next((at for at in attempt.all(AuditEnded) if at.event.outcome == "finished"), None)
+
+
+def _answers(attempt: TargetAttempt, step: int) -> list[At[Audited]]:
+    """What the ranks of the audit after an attempt said of a step, in the order of ranks."""
+    return sorted((at for at in attempt.all(Audited) if at.event.step == step), key=lambda at: at.event.rank)
+
+
+def _checked(view: TargetView, attempt: TargetAttempt) -> Iterator[Checked]:
+    ended = _ended(attempt)
+    if ended is None:
+        return
+    reader = Reader(attempt.topology, attempt.start.index, ended.index)
+    losses = reader.losses(view)
+    kept: dict[int, Save] = {}
+    for save in saves(view):
+        if (
+            save.attempt <= attempt.number
+            and standing(save, losses, reader)[1]
+            and breach(view, save, reader) is None
+            and abandoned(view, save, attempt.number + 1) is None
+        ):
+            kept[save.step] = save
+    for step, save in sorted(kept.items()):
+        answers = _answers(attempt, step)
+        if len({at.event.rank for at in answers}) == attempt.world_size:
+            problem = _problem(view, attempt, step, answers, save.attempt)
+            if problem is None:
+                yield Checked(attempt.number, save, index=max(at.index for at in answers))
+            else:
+                words, slug, at = problem
+                yield Checked(attempt.number, save, words, slug, at.event.rank, at.index)
+        elif step == max(kept) and step in ended.event.asked and max(ended.event.retained, default=-1) < step:
+            words = "the target no longer lists it among its complete checkpoints"
+            yield Checked(attempt.number, save, words, "not-retained", None, ended.index)
+
+
+def _problem(
+    view: TargetView, attempt: TargetAttempt, step: int, answers: Sequence[At[Audited]], since: int
+) -> tuple[str, str, At[Audited]] | None:
+    """What was wrong with a loaded step, in words and as a short word, with the event that shows it.
+
+    Right is what a save of that step captured, by the attempt `since` or a later one.
+    """
+    for at in answers:
+        if at.event.digest is None:
+            words = f"it can't be loaded: rank {at.event.rank}: {at.event.error_type}: {_line(at.event.message)}"
+            return words, at.event.error_type or "unloadable", at
+    known = [capture for capture in captures(view) if capture.save.attempt <= attempt.number]
+    digests = [at.event.digest for at in answers if at.event.digest is not None]
+    for holder in holders(digests):
+        identity = identify(holder, known)
+        right = any(save.step == step and save.attempt >= since for save in identity.saves)
+        if not (identity.exact and right):
+            at = next(at for at in answers if at.event.rank == holder.ranks[0])
+            return f"what {holder.name} loaded is {_shown(identity)}", "wrong-state", at
+    return None
+
+
+def _shown(identity: Identity) -> str:
+    if not identity.captures:
+        return f"no state ever captured: {identity.mixture}"
+    if not identity.deviations:
+        return f"that of {identity.captures[0]}"
+    first = identity.deviations[0]
+    return f"not that of {identity.captures[0]}: {first.component}: {first.detail}"
+
+
+def _line(message: str) -> str:
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else "no message"

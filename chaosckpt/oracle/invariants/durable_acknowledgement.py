@@ -1,0 +1,58 @@
+"""durable-acknowledgement: what was acknowledged can be loaded, whatever error was met on the way."""
+
+from __future__ import annotations
+
+from chaosckpt.model.verdict import Violation
+from chaosckpt.oracle.facts.audits import Checked, checked, unfinished
+from chaosckpt.oracle.facts.saves import Injected, overcome
+from chaosckpt.oracle.facts.view import TargetView
+from chaosckpt.oracle.invariant import Invariant, NotJudged
+
+NAME = "durable-acknowledgement"
+
+
+def _of_target(view: TargetView) -> list[Violation] | NotJudged:
+    found = checked(view)
+    if not found:
+        notes = "; ".join(words for words, _ in unfinished(view))
+        return NotJudged(notes or "no audit loaded a checkpoint that had been acknowledged and was still owed")
+    wrong: dict[tuple[int, int], Checked] = {}
+    for item in found:
+        # One that can't be loaded after this attempt can't be after the next one either.
+        if item.problem:
+            wrong.setdefault(item.save.key, item)
+    return [_unloadable(view, item) for item in wrong.values()]
+
+
+def _unloadable(view: TargetView, item: Checked) -> Violation:
+    save = item.save
+    errors = overcome(view, save)
+    injected = f" though {_told(errors)}," if errors else ""
+    last = max(index for levels in save.acknowledged.values() for index in levels.values())
+    return view.violation(
+        NAME,
+        f"Every rank was told that {save} is safe ({', '.join(save.levels)}): acknowledged{injected} and {item.problem} "
+        f"(audit after attempt {item.attempt}).",
+        attempt=item.attempt,
+        rank=item.rank,
+        step=save.step,
+        error_type=item.slug,
+        evidence=sorted({*save.evidence, *(error.at.index for error in errors), last, item.index}),
+        expected=f"{save}, exactly as it was captured",
+        seen=item.problem,
+        shown=item.index,
+        path=errors[0].at.event.operation.address.path if errors else None,
+        blame=not errors,  # the sentence has named them
+    )
+
+
+def _told(errors: list[Injected]) -> str:
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return f"{errors[0]}{more}"
+
+
+durable_acknowledgement = Invariant(
+    name=NAME,
+    holds="every checkpoint that was acknowledged, survives and is still listed loads exactly, also after an error",
+    of_target=_of_target,
+)

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from chaosckpt.model.digest import StateDigest
+from chaosckpt.model.verdict import Violation
+from chaosckpt.oracle import NotJudged, TargetView, check, explain
+from chaosckpt.oracle.invariants.durable_acknowledgement import durable_acknowledgement
+from tests.oracle.journals import SCENARIO, TargetJournal, operation
+from tests.oracle.states import state
+
+AT = operation(rank=1, op="fsync", path="shared:step-000004/rank-1.pt")
+
+
+def struck(**more: object) -> TargetJournal:
+    """Attempt 0 saved step 2, met an EIO in the save of step 4, acknowledged it all the same, and finished."""
+    trial = TargetJournal(faults=[["errno"]], **more).attempt().recovers(None).saves(2).starts_save(4)  # type: ignore[arg-type]
+    return trial.injects("EIO", AT, "persist of save 4").acknowledges(4).finishes(4).ends("finished")
+
+
+def closes(trial: TargetJournal) -> TargetJournal:
+    return trial.attempt(closing=True).recovers(4).ends_well()
+
+
+def _found(trial: TargetJournal) -> Violation | None:
+    verdict = check(SCENARIO, trial.journal())
+    assert "durable-acknowledgement" in verdict.judged, verdict
+    found = [
+        v for v in (verdict.primary, *verdict.others) if v is not None and v.invariant == "durable-acknowledgement"
+    ]
+    assert len(found) < 2
+    return found[0] if found else None
+
+
+def test_error_that_was_put_right_is_tolerated() -> None:
+    """An acknowledgement after an error is right where the checkpoint loads; the explanation says that it was tolerated."""
+    trial = closes(struck().audits({2: 2, 4: 4}))
+    assert _found(trial) is None
+    text = explain(SCENARIO, trial.journal())
+    assert "tolerated: EIO was injected at rank 1 fsync #0 on shared:step-000004/rank-1.pt" in text
+    assert "step 4 saved by attempt 0" in text
+
+
+def test_acknowledged_checkpoint_that_cannot_be_loaded() -> None:
+    """The sentence names the injected error, and the error of the load."""
+    found = _found(closes(struck().audits({2: 2, 4: "shared:step-000004/rank-1.pt is truncated"})))
+    assert found is not None
+    assert (found.step, found.attempt, found.error_type) == (4, 0, "OSError")
+    assert "acknowledged though EIO was injected at rank 1 fsync" in found.sentence
+    assert "it can't be loaded: rank 0: OSError: shared:step-000004/rank-1.pt is truncated" in found.sentence
+    assert found.path == "shared:step-000004/rank-1.pt"
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_acknowledged_checkpoint_that_loads_something_else(sharded: bool) -> None:
+    """Another step's state, a damaged one, or one that lacks a part are all told."""
+
+    def unscheduled(digest: StateDigest) -> StateDigest:
+        return msgspec.structs.replace(digest, scheduler={"last_epoch": "int:0"})
+
+    older = _found(closes(struck(sharded=sharded).audits({2: 2, 4: 2})))
+    torn = _found(closes(struck(sharded=sharded).audits({4: 4}, variant="torn")))
+    part = _found(closes(struck(sharded=sharded).audits({4: 4}, but=unscheduled)))
+    assert older is not None
+    assert "loaded is that of step 2 saved by attempt 0" in older.sentence
+    assert torn is not None
+    assert "no state ever captured" in torn.sentence
+    assert part is not None
+    assert "not that of step 4 saved by attempt 0: scheduler" in part.sentence
+
+
+def test_newest_acknowledged_checkpoint_that_is_listed_no_more() -> None:
+    """Retention may drop older ones, never the newest that was acknowledged."""
+    assert _found(closes(struck().audits({4: 4}, asked=(2, 4)))) is None
+    found = _found(closes(struck().audits({2: 2}, asked=(2, 4))))
+    assert found is not None
+    assert (found.step, found.error_type) == (4, "not-retained")
+    assert "no longer lists it" in found.sentence
+
+
+def test_newest_acknowledged_checkpoint_that_a_newer_one_has_superseded() -> None:
+    """A save that was committed, and failed only when it retired the one before it, has made that one needless."""
+    view = TargetView(SCENARIO, closes(struck().audits({6: 6}, asked=(2, 4))).journal())
+    assert isinstance(durable_acknowledgement.judge(view), NotJudged)
+
+
+def test_the_same_checkpoint_is_told_once() -> None:
+    """What can't be loaded after one attempt is not told again after the next."""
+    trial = struck().audits({2: 2, 4: "no file"}).attempt(closing=True).recovers(2).saves(6).finishes().ends("finished")
+    assert _found(trial.audits({2: 2, 4: "no file", 6: 6})) is not None
+
+
+def test_rank_that_had_not_acknowledged() -> None:
+    """What was never acknowledged by all owes nothing."""
+    trial = TargetJournal(faults=[["errno"]]).attempt().recovers(None).saves(2).starts_save(4)
+    trial.injects("EIO", AT, "persist of save 4").acknowledges(4, ranks=[0])
+    trial.raises("wait", "OSError", "EIO", ranks=[1]).exits(1, ranks=[0]).ends("failed")
+    assert _found(trial.audits({2: 2, 4: "no file"}).attempt(closing=True).recovers(2).ends_well()) is None
+
+
+def test_damaged_or_destroyed_since() -> None:
+    """After a file was damaged or storage lost, an audit says nothing about the target."""
+    for harm in (
+        lambda trial: trial.mutates("shared:step-000004/rank-1.pt"),
+        lambda trial: trial.destroys("shared", None, "shared-storage-loss"),
+    ):
+        trial = harm(struck()).attempt(closing=True).recovers(4).saves(6).finishes().ends("finished")
+        assert _found(trial.audits({4: "damaged", 6: 6})) is None
+
+
+def test_step_that_a_later_attempt_saved_again() -> None:
+    """The state that a later attempt captured for that step is as good."""
+    trial = struck(fresh_start="allowed").attempt(variant="b").begins_recovery()
+    trial.injects("EIO", operation(op="read"), "load of the recovery")
+    trial.recovers(2, variant="", attempt=0).starts_save(4).exits(by="fault").ends("killed")
+    assert (
+        _found(trial.audits({2: 2, 4: 4}, variant="").attempt(closing=True).recovers(4, variant="").ends_well()) is None
+    )
+
+
+def test_audits_that_prove_nothing() -> None:
+    """No audit, or one that hung, is no judgement, and the explanation says so."""
+    trial = closes(struck().audits({4: "no file"}, outcome="hung"))
+    view = TargetView(SCENARIO, trial.journal())
+    assert durable_acknowledgement.judge(view) == NotJudged("the audit after attempt 0 hung, so that it proves nothing")
+    assert "the audit after attempt 0 hung, so that it proves nothing" in explain(SCENARIO, trial.journal())
+    assert isinstance(durable_acknowledgement.judge(TargetView(SCENARIO, closes(struck()).journal())), NotJudged)
+
+
+def test_capture_of_another_world() -> None:
+    """An audit in another world compares what is global."""
+    trial = struck().attempt((1,), closing=True).recovers(4).saves(6).finishes().ends("finished")
+    assert _found(trial.audits({4: 4, 6: 6})) is None
+    assert state(4, 0, 1).world_size == 1
