@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from chaosckpt import plugins
 from chaosckpt.campaign.command_check import check_command
-from chaosckpt.engine.launcher import SET_BY_HARNESS
 from chaosckpt.errors import UsageError
 from chaosckpt.model.command import RANKS, CommandSettings
-from chaosckpt.model.scenario import Scenario, TargetSettings, TopologySettings
+from chaosckpt.model.scenario import RunSettings, Scenario, TargetSettings, TopologySettings
+from chaosckpt.model.settings import WorkloadSettings
+from chaosckpt.model.topology import check_ranks
 from chaosckpt.plugins import nearest
-
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-MOST_RANKS = 1024
-"""More processes than this, with their sockets to one another, are a slip of the pen."""
 
 
 def is_target_file(spec: str) -> bool:
@@ -30,7 +25,6 @@ def check(scenario: Scenario) -> None:
     check_subject(scenario)
     check_training(scenario)
     check_storage(scenario)
-    check_drill(scenario)
     check_plugins(scenario)
 
 
@@ -39,7 +33,7 @@ def check_topology(settings: TopologySettings) -> None:
     if not settings.ranks:
         raise UsageError("topology.ranks = [] has no topology; write at least one, such as [[1, 1]]")
     for ranks in settings.ranks:
-        _check_one_topology("topology.ranks", ranks)
+        check_ranks("topology.ranks", ranks)
     seen: set[int] = set()
     for group in settings.failure_groups:
         for node in group:
@@ -51,19 +45,6 @@ def check_topology(settings: TopologySettings) -> None:
             if node in seen:
                 raise UsageError(f"topology.failure_groups has node {node} twice; a node dies with one group")
             seen.add(node)
-
-
-def _check_one_topology(key: str, ranks: Sequence[int]) -> None:
-    if not ranks or min(ranks) < 1:
-        raise UsageError(
-            f"{key} has {list(ranks)}: a topology needs at least one node, and at least one rank on every node; "
-            "write the ranks of each node, such as [1, 1]"
-        )
-    if sum(ranks) > MOST_RANKS:
-        raise UsageError(
-            f"{key} has {list(ranks)}: {sum(ranks)} ranks, each of them a process, are more than the {MOST_RANKS} that "
-            "chaosckpt runs; a handful shows what more would"
-        )
 
 
 def check_subject(scenario: Scenario) -> None:
@@ -82,6 +63,7 @@ def check_subject(scenario: Scenario) -> None:
         )
     check_command(command)
     _check_ranks(command, scenario.topology)
+    _check_unheeded(scenario)
 
 
 def _check_ranks(command: CommandSettings, settings: TopologySettings) -> None:
@@ -95,6 +77,28 @@ def _check_ranks(command: CommandSettings, settings: TopologySettings) -> None:
             f"the number of ranks is to change, but the command has no {RANKS} in it that would tell it so; write {RANKS} "
             f"where the number belongs, such as --nproc-per-node {RANKS}"
         )
+
+
+def _check_unheeded(scenario: Scenario) -> None:
+    """Refuse settings of a target's job that a command would not heed."""
+    why = "and this scenario has a [command]"
+    if scenario.run.launch != RunSettings().launch:
+        raise UsageError(
+            f"run.launch = {scenario.run.launch!r} says how the ranks of a target are started, {why}; leave it out, and write "
+            "cold = true below [command] to start a new interpreter for every attempt"
+        )
+    if scenario.run.fresh_start != RunSettings().fresh_start:
+        raise UsageError(
+            f"run.fresh_start = {scenario.run.fresh_start!r} says what the recovery of a target may do, {why}; leave it out: "
+            "a command may always start afresh while no complete checkpoint is left"
+        )
+    usual = WorkloadSettings()
+    for name in WorkloadSettings.__struct_fields__:
+        if (value := getattr(scenario.workload, name)) != getattr(usual, name):
+            raise UsageError(
+                f"workload.{name} = {value!r} belongs to the training job that runs a target, {why}, which trains by itself; "
+                "leave [workload] out, and set this in the command's own arguments"
+            )
 
 
 def check_training(scenario: Scenario) -> None:
@@ -120,33 +124,6 @@ def check_storage(scenario: Scenario) -> None:
         raise UsageError(
             f"storage.shared = {shared!r} is not a directory; create it, or leave the key out for a temporary one"
         )
-
-
-def check_drill(scenario: Scenario) -> None:
-    """Refuse a restart test that can't be. Raises UsageError."""
-    drill, first = scenario.drill, scenario.topology.ranks[0]
-    for ranks in drill.restore_ranks:
-        _check_one_topology("drill.restore_ranks", ranks)
-        if ranks == first:
-            raise UsageError(
-                f"drill.restore_ranks has {list(ranks)}, which is the topology that saves; a drill restores in that one anyway: name "
-                "others, such as [[1]]"
-            )
-    if drill.restore_python and not Path(drill.restore_python).is_absolute():
-        raise UsageError(
-            f"drill.restore_python = {drill.restore_python!r} is not an absolute path; write the interpreter's, such as "
-            "/opt/next/bin/python"
-        )
-    for name in drill.environment:
-        if not _VARIABLE.fullmatch(name):
-            raise UsageError(
-                f"drill.environment has {name!r}, which is no name of an environment variable; its value is taken from the environment "
-                "in which the drill is started"
-            )
-        if name in SET_BY_HARNESS:
-            raise UsageError(
-                f"drill.environment has {name!r}, which the harness sets for every rank by itself; leave it out"
-            )
 
 
 def check_plugins(scenario: Scenario) -> None:

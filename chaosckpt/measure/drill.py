@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ import msgspec
 
 from chaosckpt.engine import gate_mode, storage
 from chaosckpt.engine.arena import Arena, local_arena
+from chaosckpt.engine.launcher import SET_BY_HARNESS
 from chaosckpt.engine.reference import References
 from chaosckpt.engine.trial import guarantees
 from chaosckpt.errors import UsageError
@@ -24,12 +27,14 @@ from chaosckpt.measure.drill_restart import Restarting
 from chaosckpt.model.certificate import Certificate
 from chaosckpt.model.journal import Journal
 from chaosckpt.model.measurement import FileSystem
-from chaosckpt.model.scenario import Scenario
-from chaosckpt.model.topology import Topology
+from chaosckpt.model.scenario import DrillSettings, Scenario
+from chaosckpt.model.topology import Topology, check_ranks
 from chaosckpt.oracle.invariant import Invariant
 
 Say = Callable[[str], None]
 Keep = Callable[[Journal], None]
+MOST_INTERRUPTIONS = 100
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def drill(
@@ -44,6 +49,7 @@ def drill(
     Everything that it starts has ended, and all storage of its own is gone, when it returns or raises. Raises UsageError for what
     can't be drilled, HarnessError for trouble of the harness.
     """
+    check(scenario)
     known, later = known_steps(scenario)
     scenario = _drilled(scenario)
     if scenario.drill.restore_python:
@@ -57,6 +63,46 @@ def drill(
             return _Drill(scenario, invariants, golden, shared, known, later, mode, say, keep).carry_out()
         finally:
             storage.remove(shared)
+
+
+def check(scenario: Scenario) -> None:
+    """Refuse what can't be drilled, before anything is started. Raises UsageError, with the value and the next step."""
+    known_steps(scenario)
+    drill, first = scenario.drill, scenario.topology.ranks[0]
+    for ranks in drill.restore_ranks:
+        check_ranks("drill.restore_ranks", ranks)
+        if ranks == first:
+            raise UsageError(
+                f"drill.restore_ranks has {list(ranks)}, which is the topology that saves; a drill restores in that one anyway: name "
+                "others, such as [[1]]"
+            )
+    if drill.restore_python and not Path(drill.restore_python).is_absolute():
+        raise UsageError(
+            f"drill.restore_python = {drill.restore_python!r} is not an absolute path; write the interpreter's, such as "
+            "/opt/next/bin/python"
+        )
+    for name in drill.environment:
+        if not _VARIABLE.fullmatch(name):
+            raise UsageError(
+                f"drill.environment has {name!r}, which is no name of an environment variable; its value is taken from the environment "
+                "in which the drill is started"
+            )
+        if name in SET_BY_HARNESS:
+            raise UsageError(
+                f"drill.environment has {name!r}, which the harness sets for every rank by itself; leave it out"
+            )
+    _check_numbers(drill)
+
+
+def _check_numbers(drill: DrillSettings) -> None:
+    if not 1 <= drill.interruptions <= MOST_INTERRUPTIONS:
+        raise UsageError(f"drill.interruptions = {drill.interruptions} must lie between 1 and {MOST_INTERRUPTIONS}")
+    if not 0 <= drill.tolerance < math.inf:
+        raise UsageError(f"drill.tolerance = {drill.tolerance} must be a number from 0 upwards")
+    if drill.tolerance and not drill.tolerance_reason.strip():
+        raise UsageError(
+            f"drill.tolerance = {drill.tolerance} needs drill.tolerance_reason, a sentence that says why losses may differ"
+        )
 
 
 def known_steps(scenario: Scenario) -> tuple[int, int]:
