@@ -157,10 +157,10 @@ class RayNode(ConnectedNode):
         self._channel.connection.settimeout(None)
 
     def _ended_early(self) -> str:
-        tail = self._ask("log_tail") or "it printed nothing"
+        tail = self._ask_actor("log_tail") or "it printed nothing"
         return f"the node process on {self.machine} ended before it was ready: {tail}"
 
-    def _ask(self, method: str, *arguments: Any) -> Any:
+    def _ask_actor(self, method: str, *arguments: Any) -> Any:
         """Call the actor; None when it is gone, or Ray is."""
         ray = imported_ray()
         if not ray.is_initialized():
@@ -173,14 +173,14 @@ class RayNode(ConnectedNode):
 
     def settle(self, name: str) -> None:
         """Take a place of a topology: its node-local storage lies in `home` from now on. Raises HarnessError."""
-        home = self._ask("settle", name)
+        home = self._ask_actor("settle", name)
         if home is None:
             raise HarnessError(f"the actor on {self.machine} can't make the node-local storage of {name}")
         self.home = home
 
     def witness(self, path: str, token: str, write: bool) -> str:
         """See NodeActor.witness."""
-        wrong = self._ask("witness", path, token, write)
+        wrong = self._ask_actor("witness", path, token, write)
         return "its actor is gone" if wrong is None else str(wrong)
 
     def close(self) -> None:
@@ -197,7 +197,7 @@ class RayNode(ConnectedNode):
         self.inbox = None
         if not kill:
             self._shut()
-        self._ask("end", kill)
+        self._ask_actor("end", kill)
         if ray.is_initialized():
             ray.kill(self.actor)
         if kill:

@@ -6,12 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.messages import Held
+from chaosckpt.engine.messages import Cause, Held
 from chaosckpt.model import journal as j
-from chaosckpt.model.disturbance import Disturbance, Disturbed
+from chaosckpt.model.disturbance import Disturbance
 from chaosckpt.model.topology import Topology
 
 if TYPE_CHECKING:
@@ -59,9 +57,9 @@ class Acts:
 
     def _at_rest(self) -> bool:
         if len(self._nodes) == 1:
-            return bool(self._nodes[0].call("rest"))
-        first = [node.call("look") for node in self._nodes]
-        return None not in first and first == [node.call("look") for node in self._nodes]
+            return self._nodes[0].quiescent()
+        first = [node.sample() for node in self._nodes]
+        return None not in first and first == [node.sample() for node in self._nodes]
 
     def await_rest(self) -> None:
         """See JobControl."""
@@ -75,11 +73,11 @@ class Acts:
     def kill_job(self) -> None:
         """See JobControl. Every gate is shut before the first process dies, so that nobody's death is another's chance."""
         for node in self._nodes:
-            node.call("freeze")
+            node.freeze()
         self._kill(None, "fault")
 
-    def _kill(self, ranks: Sequence[int] | None, by: str) -> bool:
-        found = [node.call("kill", (ranks, by)) for node in self._nodes]
+    def _kill(self, ranks: Sequence[int] | None, by: Cause) -> bool:
+        found = [node.kill(ranks, by) for node in self._nodes]
         return any(found)
 
     def kill_rank(self, rank: int) -> None:
@@ -91,12 +89,12 @@ class Acts:
     def kill_process(self) -> None:
         """See JobControl."""
         for node in self._nodes:
-            node.call("kill_process", self._current)
+            node.kill_holder(self._current)
         self._let_survivors_live()
 
     def stop_rank(self, rank: int) -> None:
         """See JobControl."""
-        if not any(node.call("suspend", rank) for node in self._nodes):
+        if not any(node.suspend(rank) for node in self._nodes):
             raise NotArrived(f"no process of rank {rank} was found")
         self._strikes_now()
         self._stopped.add(rank)
@@ -111,7 +109,7 @@ class Acts:
         """See JobControl."""
         self._stopped.discard(rank)
         for node in self._nodes:
-            node.call("wake", rank)
+            node.wake(rank)
         self._resume(self._current)
         self._let_survivors_live()
 
@@ -121,7 +119,7 @@ class Acts:
     def terminate(self, ranks: Sequence[int]) -> None:
         """See JobControl."""
         for node in self._nodes:
-            node.call("terminate", list(ranks))
+            node.terminate(ranks)
 
     def lose_node(self, node: int) -> None:
         """See JobControl."""
@@ -133,14 +131,14 @@ class Acts:
         if self._arena.dedicated:
             self._nodes.remove(carrier)
             # The process group of the machine that is gone: its ranks die with it, and nobody is left there to report it.
-            files = carrier.call("lose", self._arena.tiers(node)["local"])
+            files = carrier.lose(self._arena.tiers(node)["local"])
             self._arena.lose(node)
             for rank in ranks:
                 if rank in self._alive:
                     self._gone(rank, 9, "fault")
         else:
             self._kill(ranks, "fault")
-            files = carrier.call("drop", self._arena.tiers(node)["local"])
+            files = carrier.drop(self._arena.tiers(node)["local"])
             self._arena.lose(node)
         self._record(j.StorageDestroyed(attempt=self._attempt, tier="local", node=node, files=files, cause="node-loss"))
         self._let_survivors_live()
@@ -148,7 +146,7 @@ class Acts:
     def activate(self, on: bool = True) -> None:
         """See JobControl."""
         for node in self._nodes:
-            node.call("activate", (self._current, on))
+            node.activate(self._current, on)
         if on:
             self._strikes_now()
 
@@ -159,7 +157,7 @@ class Acts:
     def _resume(self, fault: int) -> None:
         self._held.pop(fault, None)
         for node in self._nodes:
-            node.call("resume", fault)
+            node.resume(fault)
 
     def run_for(self, seconds: float) -> None:
         """See JobControl."""
@@ -172,7 +170,7 @@ class Acts:
     def drop_storage(self, tier: str, node: int | None = None) -> int:
         """See JobControl."""
         carrier = self._arena.nodes[node or 0]
-        files = int(carrier.call("drop", self._arena.tiers(node or 0)[tier]))
+        files = carrier.drop(self._arena.tiers(node or 0)[tier])
         cause = "shared-storage-loss" if tier == "shared" else "local-storage-loss"
         self._record(j.StorageDestroyed(attempt=self._attempt, tier=tier, node=node, files=files, cause=cause))  # type: ignore[arg-type]
         return files
@@ -180,8 +178,7 @@ class Acts:
     def disturb(self, tier: str, node: int | None, disturbance: Disturbance) -> tuple[str, ...]:
         """See JobControl."""
         carrier = self._arena.nodes[node or 0]
-        told = carrier.call("disturb", (tier, self._arena.tiers(node or 0)[tier], disturbance))
-        found = msgspec.convert(told, list[Disturbed])
+        found = carrier.mutate(tier, self._arena.tiers(node or 0)[tier], disturbance)
         if not found:
             self._nothing_there = f"there was nothing on {tier} storage that it could strike"
         for one in found:

@@ -49,8 +49,8 @@ class Arena:
         """Empty every tier before a trial."""
         for node in self.distinct():
             numbers = [number for number, carrier in enumerate(self.nodes) if carrier is node]
-            node.call("reset", [self.tiers(number)["local"] for number in numbers])
-        self.nodes[0].call("reset", [self.tiers(0)["shared"]])
+            node.reset([self.tiers(number)["local"] for number in numbers])
+        self.nodes[0].reset([self.tiers(0)["shared"]])
 
     def lose(self, node: int) -> None:
         """The node is gone, with all its processes. Its storage is dropped by the caller first."""

@@ -111,7 +111,7 @@ class AttemptRun(Acts):
             places = tuple(self._place(number, rank) for number in numbers for rank in self.topology.ranks_on(number))
             steps = self._hold_steps()
             order = msgspec.structs.replace(self._order, places=places, address=node.address, hold_steps=steps)
-            node.call("start", order)
+            node.start(order)
         self._alive = set(range(self.topology.world_size))
         self._started = self._last_progress = started
 
@@ -176,7 +176,7 @@ class AttemptRun(Acts):
     def _tell_others(self, node: Node, message: Rendezvous) -> None:
         for other in self._nodes:
             if other is not node:
-                other.call("rendezvous", message)
+                other.rendezvous(message)
 
     def noted(self, message: Retained | Referred | Measured) -> None:
         """What a life of another kind than training reports; see audit.py, reference.py and chaosckpt/measure/job.py."""
@@ -272,8 +272,8 @@ class AttemptRun(Acts):
     def counts(self) -> tuple[int, ...]:
         """Operations performed so far by each rank."""
         for node in self._nodes:
-            for rank, number in node.call("counts").items():
-                self.operations[int(rank)] = number
+            for rank, number in node.counts().items():
+                self.operations[rank] = number
         return tuple(self.operations)
 
     # Striking

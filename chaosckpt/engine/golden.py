@@ -103,7 +103,7 @@ class _Golden:
             raise UsageError(failure(what, outcome, events))
         if keep is not None:
             for node in self.arena.distinct():
-                keep.extend(msgspec.convert(node.call("records"), list[list[Labelled]]))
+                keep.extend(node.records())
         return events, seconds
 
     def probe(self, topology: Topology, step: int) -> set[int | None]:

@@ -52,8 +52,8 @@ class _LadderRun(AttemptRun):
         self.await_rest()
         latest: dict[int, tuple[Address, ...]] = {}
         for node in self._nodes:
-            for rank, addresses in node.call("latest").items():
-                latest[int(rank)] = msgspec.convert(addresses, tuple[Address, ...])
+            for rank, addresses in node.latest().items():
+                latest[rank] = tuple(addresses)
         # With several threads more than one operation may be held by now.
         rung = Rung(tuple(latest[rank] for rank in range(self.topology.world_size)), self._step)
         self.rungs.update(dict.fromkeys(self._waiting, rung))

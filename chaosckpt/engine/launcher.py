@@ -12,7 +12,7 @@ import msgspec
 
 from chaosckpt.engine.channel import Channel, pair
 from chaosckpt.engine.lineage import kill_trees
-from chaosckpt.engine.messages import Forked, ForkServerMessage, NodeSettings, Ready, Reaped, Refused, TargetFacts
+from chaosckpt.engine.messages import Forked, ForkServerMessage, NodeSettings, Ready, Reaped, Refused
 from chaosckpt.errors import HarnessError, UsageError
 
 _DECODER: msgspec.msgpack.Decoder[ForkServerMessage] = msgspec.msgpack.Decoder(ForkServerMessage)
@@ -54,8 +54,7 @@ class Launcher:
             raise (UsageError if answer.usage else HarnessError)(answer.why)
         if not isinstance(answer, Ready):
             raise HarnessError(f"the fork server said {answer!r} instead of being ready")
-        self.facts: TargetFacts = answer.facts
-        self.modules = answer.modules
+        self.ready = answer
         self.channel: Channel | None = channel
         self.dead = False
         self._exits: list[tuple[int, int]] = []

@@ -13,9 +13,7 @@ def inventory(arena: Arena) -> tuple[tuple[str, int], ...]:
     for number, node in enumerate(arena.nodes):
         tiers = arena.tiers(number)
         names = ("local", "shared") if number == 0 else ("local",)
-        found += [
-            (str(path), int(size)) for path, size in node.call("inventory", {name: tiers[name] for name in names})
-        ]
+        found += node.inventory({name: tiers[name] for name in names})
     return tuple(sorted(found))
 
 

@@ -25,6 +25,9 @@ from chaosckpt.model.metered import MeasureKind, Metered
 from chaosckpt.model.operation import Operation
 from chaosckpt.model.settings import WorkloadSettings
 
+Cause = Literal["self", "fault", "harness"]
+"""Who ended a process, as in the journal."""
+
 
 class ScriptSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How a node runs an unmodified command, beside what differs from attempt to attempt."""
@@ -269,7 +272,7 @@ class Exited(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
 
     rank: int
     status: int
-    by: Literal["self", "fault", "harness"]
+    by: Cause
     stderr_tail: str
     operations: int
     untraced: tuple[str, ...]
@@ -283,22 +286,6 @@ class Trouble(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
 
 Push = Report | Held | Struck | Exited | Trouble
 """What a node process tells the trial runner by itself, in order."""
-
-
-class Request(msgspec.Struct, frozen=True):
-    """A command to a node process; see chaosckpt/engine/node.py for the verbs and their arguments."""
-
-    number: int
-    verb: str
-    arguments: Any = None
-
-
-class Reply(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """The answer to the request of that number: a value, or an error sentence."""
-
-    number: int
-    value: Any = None
-    error: str = ""
 
 
 class Labelled(msgspec.Struct, frozen=True):

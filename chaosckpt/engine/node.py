@@ -3,13 +3,13 @@
 Run as `python -m chaosckpt.engine.node FD [PARENT]`, where FD is its end of the trial runner's channel. It imports no
 torch. Whatever it started ends when that channel does, or with the process PARENT that started it.
 
-Verbs (each a method `do_VERB`): start, rendezvous, look, rest, freeze, kill, terminate, resume, reset, drop, records,
-counts, latest, inventory, lose, use, stop.
+What it can be asked are the requests of chaosckpt/engine/wire/requests.py, dispatched in `answer`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import os
 import re
@@ -18,6 +18,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,21 +32,26 @@ from chaosckpt.engine.launcher import Launcher
 from chaosckpt.engine.lineage import adopt_orphans, adopted, die_with_parent, ended_children, kill_trees, orphans
 from chaosckpt.engine.messages import (
     AttemptOrder,
+    Cause,
+    Labelled,
     NodeSettings,
     Push,
     RankOrder,
+    Refused,
     Rendezvous,
-    Reply,
-    Request,
     Trouble,
 )
-from chaosckpt.engine.rank_process import Cause, RankProcess, decode_path
+from chaosckpt.engine.rank_process import RankProcess, decode_path
 from chaosckpt.engine.rest import Look, SocketCounters, look
-from chaosckpt.errors import ChaosckptError, HarnessError
-from chaosckpt.model.disturbance import Disturbance, Disturbed
+from chaosckpt.engine.wire import requests as r
+from chaosckpt.errors import ChaosckptError, UsageError
+from chaosckpt.model.checkpoints import FileSeen
 from chaosckpt.model.operation import Address
 from chaosckpt.model.schedule import decode_faults
 from chaosckpt.plugins import fault_kinds
+
+OnStorage = r.Reset | r.Drop | r.ListFiles | r.GetManifest | r.Mutate | r.Lose
+_ENVELOPES = msgspec.msgpack.Decoder(r.Envelope)
 
 
 class Node:
@@ -63,7 +69,7 @@ class Node:
         self.order = itertools.count()
         self.armed = ArmedFaults(())
         self.launcher = Launcher(settings, channel)
-        self.nonces = [re.compile(pattern) for pattern in self.launcher.facts.nonces]
+        self.nonces = [re.compile(pattern) for pattern in self.launcher.ready.facts.nonces]
 
     def run(self) -> None:
         """Serve until told to stop or until the runner's channel ends."""
@@ -91,8 +97,8 @@ class Node:
                 key.data()
         return bool(ready)
 
-    def push(self, message: Push) -> None:
-        """Tell the runner something, in order."""
+    def push(self, message: Push | r.Reply) -> None:
+        """Tell the runner something, in order: what happened, or what it asked."""
         try:
             self.channel.send(message)
         except OSError:
@@ -106,23 +112,76 @@ class Node:
             self.stopping = True
             return
         for payload in payloads:
-            request = msgspec.msgpack.decode(payload, type=Request)
+            envelope = _ENVELOPES.decode(payload)
             try:
-                value = getattr(self, f"do_{request.verb}")(request.arguments)
-                self.push_reply(Reply(request.number, value))
+                value = msgspec.Raw(msgspec.msgpack.encode(self.answer(envelope.request)))
+                self.push(r.Reply(envelope.number, value))
             except (ChaosckptError, OSError, msgspec.ValidationError) as error:
-                self.push_reply(Reply(request.number, error=f"{type(error).__name__}: {error}"))
+                self.push(r.Reply(envelope.number, error=f"{type(error).__name__}: {error}"))
 
-    def push_reply(self, reply: Reply) -> None:
-        try:
-            self.channel.send(reply)
-        except OSError:
-            self.stopping = True
+    def answer(self, request: r.Request) -> object:  # noqa: C901 - one line for each request
+        """The value of the reply, of the type that the request's class names."""
+        match request:
+            case r.Start():
+                self.start(request.order)
+            case r.Meet():
+                self.rendezvous(request.place)
+            case r.TakeSample():
+                return self.sample()
+            case r.IsQuiescent():
+                return self.quiescent()
+            case r.Freeze():
+                self.freeze()
+            case r.Kill():
+                return self.kill(request.ranks, request.by)
+            case r.KillHolder():
+                self.kill_holder(request.fault)
+            case r.Suspend():
+                return self.suspend(request.rank)
+            case r.Wake():
+                return self.wake(request.rank)
+            case r.Terminate():
+                self.terminate(request.ranks)
+            case r.Activate():
+                self.armed.activate(request.fault, request.on)
+            case r.Resume():
+                self.resume(request.fault)
+            case r.GetRecords():
+                return self.records()
+            case r.GetCounts():
+                return self.counts()
+            case r.GetLatest():
+                return self.latest()
+            case r.GetOutput():
+                return self.output()
+            case r.Use():
+                self.use(request.settings)
+            case r.Decode():
+                self.decode(request.patterns)
+            case _:
+                return self.answer_on_storage(request)
+        return None
 
-    def do_start(self, arguments: Any) -> None:
+    def answer_on_storage(self, request: OnStorage) -> object:
+        """The same for what is asked about the files of a tier, or done to them."""
+        match request:
+            case r.Reset():
+                self.reset(request.directories)
+            case r.Drop():
+                return storage.empty(Path(request.directory))
+            case r.ListFiles():
+                return self.inventory(request.tiers)
+            case r.GetManifest():
+                return self.manifest(request.tier, request.directory)
+            case r.Mutate():
+                return disturb(request.tier, Path(request.directory), request.mutation, self.decoded)
+            case r.Lose():
+                return self.lose(request.directory)
+        return None
+
+    def start(self, order: AttemptOrder) -> None:
         """Launch the ranks of one attempt."""
         self._end_attempt()
-        order = msgspec.convert(arguments, AttemptOrder)
         self.armed = ArmedFaults(decode_faults(order.faults, fault_kinds().values()), order.step_rank)
         for place in order.places:
             ours, theirs = pair()
@@ -144,25 +203,27 @@ class Node:
         if self.launcher.channel is not None:
             self._serve_fork_server()  # exits that came in between are with the launcher, and no descriptor tells of them
 
-    def do_rendezvous(self, arguments: Any) -> None:
+    def rendezvous(self, place: Rendezvous) -> None:
         """Tell this node's ranks (other than rank 0) where the process group meets."""
-        place = msgspec.convert(arguments, Rendezvous)
         for process in self.ranks.values():
             if process.rank != 0 and process.status is None:
                 process.tell(place)
 
-    def do_look(self, arguments: Any) -> Any:
-        """One look for rest: None while anything moves, else a value that is equal at the next look if nothing moved between."""
+    def sample(self) -> r.Sample | None:
+        """None while anything moves, else what is equal at the next sample if nothing moved between."""
         for _ in range(1000):
             if not self._turn(0):
                 break
         seen = self._look()
-        return None if seen is None else [seen, sum(process.operations for process in self.ranks.values())]
+        if seen is None:
+            return None
+        threads, sockets = seen
+        return r.Sample(threads, sockets, sum(process.operations for process in self.ranks.values()))
 
-    def do_rest(self, arguments: Any) -> bool:
-        """Whether the ranks of this node, being all of the attempt, are at rest."""
-        first = self.do_look(None)
-        return first is not None and first == self.do_look(None)
+    def quiescent(self) -> bool:
+        """Whether the ranks of this node, being all of the attempt, can go no further by themselves."""
+        first = self.sample()
+        return first is not None and first == self.sample()
 
     def _look(self) -> Look | None:
         processes: list[tuple[int, set[int]]] = []
@@ -173,7 +234,7 @@ class Node:
             processes.extend((pid, held) for pid in process.tree())
         return look(processes, self.counters)
 
-    def do_freeze(self, arguments: Any) -> None:
+    def freeze(self) -> None:
         """From now on no operation lands: gates stay unserved until the ranks are killed."""
         self.frozen = True
         for process in self.ranks.values():
@@ -184,9 +245,8 @@ class Node:
         """The process tree in which this rank lives, if it is of this node."""
         return self.ranks.get(rank)
 
-    def do_kill(self, arguments: Any) -> bool:
+    def kill(self, ranks: Sequence[int] | None, by: Cause) -> bool:
         """SIGKILL some ranks, or all (None), and everything that they started. False when none of them is of this node."""
-        ranks, by = msgspec.convert(arguments, tuple[list[int] | None, Cause])
         if ranks is None:
             for process in list(self.ranks.values()):
                 process.kill(by)
@@ -195,87 +255,83 @@ class Node:
         found = [tree.kill_rank(rank, by) for rank, tree in trees if tree is not None]
         return any(found)
 
-    def do_kill_process(self, arguments: Any) -> None:
+    def kill_holder(self, fault: int) -> None:
         """SIGKILL the one process whose operation the fault of this index holds."""
         for process in self.ranks.values():
-            process.kill_holder(arguments)
+            process.kill_holder(fault)
 
-    def do_suspend(self, arguments: Any) -> bool:
+    def suspend(self, rank: int) -> bool:
         """SIGSTOP a rank and everything that it started. Its end, whenever it comes, is by a fault. False when it isn't there."""
-        tree = self.process_of(arguments)
-        return tree is not None and tree.signal_rank(arguments, signal.SIGSTOP)
+        tree = self.process_of(rank)
+        return tree is not None and tree.signal_rank(rank, signal.SIGSTOP)
 
-    def do_wake(self, arguments: Any) -> bool:
+    def wake(self, rank: int) -> bool:
         """SIGCONT a rank that was stopped, and everything that it started. False when it isn't there."""
-        tree = self.process_of(arguments)
-        return tree is not None and tree.signal_rank(arguments, signal.SIGCONT)
+        tree = self.process_of(rank)
+        return tree is not None and tree.signal_rank(rank, signal.SIGCONT)
 
-    def do_terminate(self, arguments: Any) -> None:
+    def terminate(self, ranks: Sequence[int]) -> None:
         """SIGTERM some ranks."""
         for process in self.ranks.values():
-            if process.rank in arguments and process.status is None:
+            if process.rank in ranks and process.status is None:
                 process.by = "fault"
                 os.kill(process.pid, signal.SIGTERM)
 
-    def do_activate(self, arguments: Any) -> None:
-        """The fault of this index is in force from now on, or is over (its Memory.struck)."""
-        index, on = msgspec.convert(arguments, tuple[int, bool])
-        self.armed.activate(index, on)
-
-    def do_resume(self, arguments: Any) -> None:
+    def resume(self, fault: int) -> None:
         """Let go what the fault of this index held (-1: the ladder)."""
         for process in self.ranks.values():
-            process.resume(arguments)
+            process.resume(fault)
 
-    def do_reset(self, arguments: Any) -> None:
+    def decoded(self, path: str) -> str:
+        """A path without its nonces."""
+        return decode_path(path, self.nonces)
+
+    def reset(self, directories: Sequence[str]) -> None:
         """Empty these marked storage directories before a trial."""
-        for path in arguments:
+        for path in directories:
             storage.empty(Path(path))
 
-    def do_drop(self, arguments: Any) -> int:
-        """Empty one marked storage directory as a fault; returns how many files it held."""
-        return storage.empty(Path(arguments))
-
-    def do_inventory(self, arguments: Any) -> list[tuple[str, int]]:
+    def inventory(self, tiers: Mapping[str, str]) -> list[tuple[str, int]]:
         """(`tier:path` with nonces decoded, bytes) of every file on these tiers, given as tier -> directory."""
         return [
-            (decode_path(shown, self.nonces), os.lstat(path).st_size)
-            for tier, directory in arguments.items()
+            (self.decoded(shown), os.lstat(path).st_size)
+            for tier, directory in tiers.items()
             for shown, path in storage.files(tier, directory)
         ]
 
-    def do_disturb(self, arguments: Any) -> list[Disturbed]:
-        """Change what lies in a tier's marked directory as a fault; returns what was changed."""
-        tier, root, disturbance = msgspec.convert(arguments, tuple[str, str, Disturbance])
-        return disturb(tier, Path(root), disturbance, lambda path: decode_path(path, self.nonces))
+    def manifest(self, tier: str, directory: str) -> list[FileSeen]:
+        """(`tier:path` with nonces decoded, bytes, digest of the content) of every file below a tier's directory, sorted."""
+        return sorted((self.decoded(shown), *_content(path)) for shown, path in storage.files(tier, directory))
 
-    def do_lose(self, arguments: Any) -> int:
+    def lose(self, directory: str) -> int:
         """Die as a machine dies: every process by SIGKILL, then this node's storage; the runner ends this process next."""
         self._end_attempt("fault")
         self.launcher.close()
-        return storage.empty(Path(arguments))
+        return storage.empty(Path(directory))
 
-    def do_records(self, arguments: Any) -> Any:
+    def records(self) -> list[list[Labelled]]:
         """What the gates recorded in this attempt, rank by rank."""
         return [process.records for _, process in sorted(self.ranks.items())]
 
-    def do_counts(self, arguments: Any) -> dict[int, int]:
+    def counts(self) -> dict[int, int]:
         """Operations performed by each rank of this node."""
         return {rank: process.operations for rank, process in sorted(self.ranks.items())}
 
-    def do_latest(self, arguments: Any) -> dict[int, list[Address]]:
+    def latest(self) -> dict[int, list[Address]]:
         """The addresses of the last few operations of each rank of this node, oldest first."""
         return {rank: list(process.latest) for rank, process in sorted(self.ranks.items())}
 
-    def do_use(self, arguments: Any) -> None:
+    def use(self, settings: NodeSettings) -> None:
         """From now on ranks run another target or workload; what the fork server has warmed stays warm."""
-        self.settings = msgspec.structs.replace(
-            msgspec.convert(arguments, NodeSettings), directory=self.settings.directory, gate=self.settings.gate
-        )
+        self.settings = msgspec.structs.replace(settings, directory=self.settings.directory, gate=self.settings.gate)
 
-    def do_stop(self, arguments: Any) -> None:
-        """End this process and all that it started."""
-        self.stopping = True
+    def decode(self, patterns: Sequence[str]) -> None:
+        """From the next attempt on, what these expressions match in a path is read as `*`."""
+        self.nonces = [re.compile(pattern) for pattern in patterns]
+
+    def output(self) -> r.CommandOutput:
+        """What a command left to be read; ranks with a target leave nothing so."""
+        return r.CommandOutput()
 
     # The ranks' side
 
@@ -302,7 +358,7 @@ class Node:
                 return
             for report in reports:
                 if isinstance(report, Rendezvous):
-                    self.do_rendezvous(msgspec.to_builtins(report))
+                    self.rendezvous(report)
                 self.push(report)
                 process.go_on(report)
 
@@ -355,6 +411,17 @@ class Node:
         self.frozen = False
 
 
+def _content(path: str) -> tuple[int, str]:
+    """(bytes, digest); a symbolic link's content is where it leads."""
+    if os.path.islink(path):
+        target = os.readlink(path).encode(errors="surrogateescape")
+        return len(target), "link:" + hashlib.blake2b(target, digest_size=16).hexdigest()
+    with open(path, "rb") as file:
+        return os.fstat(file.fileno()).st_size, hashlib.file_digest(
+            file, lambda: hashlib.blake2b(digest_size=16)
+        ).hexdigest()
+
+
 def _kind(settings: NodeSettings) -> type[Node]:
     if settings.script is None:
         return Node
@@ -381,11 +448,10 @@ def main() -> None:
     try:
         node = _kind(settings)(channel, settings)
     except (ChaosckptError, OSError) as error:
-        code = error.exit_code if isinstance(error, ChaosckptError) else HarnessError.exit_code
         with contextlib.suppress(OSError):  # the runner may be gone
-            channel.send(Reply(0, code, error=str(error)))
+            channel.send(Refused(str(error), isinstance(error, UsageError)))
         return
-    channel.send(Reply(0, [node.launcher.facts, node.launcher.modules]))
+    channel.send(node.launcher.ready)
     node.run()
     # Where the runner was killed, nobody else will remove the storage that it had made.
     storage.sweep(Path(settings.directory).parent.parent)

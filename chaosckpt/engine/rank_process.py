@@ -9,7 +9,7 @@ import socket
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -19,7 +19,7 @@ from chaosckpt.engine.channel import Channel
 from chaosckpt.engine.gate.supervisor import Gate, Root
 from chaosckpt.engine.labels import Phase
 from chaosckpt.engine.lineage import kill_trees
-from chaosckpt.engine.messages import Exited, Held, Labelled, Place, Push, Rendezvous, Report, Stepping, Struck
+from chaosckpt.engine.messages import Cause, Exited, Held, Labelled, Place, Push, Rendezvous, Report, Stepping, Struck
 from chaosckpt.engine.rest import descendants
 from chaosckpt.model.decision import Decision, Errno, Hide, Hold, Short
 from chaosckpt.model.operation import Address, Operation, step_address
@@ -29,7 +29,6 @@ TAIL_BYTES = 2000
 LATEST = 6
 """Operations whose addresses are kept to tell how far a rank has come; more than may come or not as ranks race."""
 _REPORTS: msgspec.msgpack.Decoder[Report] = msgspec.msgpack.Decoder(Report)
-Cause = Literal["self", "fault", "harness"]
 
 
 class RankProcess:

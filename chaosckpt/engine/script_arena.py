@@ -33,7 +33,7 @@ class ScriptArena(Arena):
 
     def reset(self) -> None:
         """Empty both tiers."""
-        self.nodes[0].call("reset", sorted(self.tiers(0).values()))
+        self.nodes[0].reset(sorted(self.tiers(0).values()))
 
 
 def script_arena(scenario: Scenario, directory: Path, modules: tuple[str, ...] = ()) -> ScriptArena:

@@ -8,5 +8,4 @@ from chaosckpt.model.checkpoints import FileSeen
 
 def seen(arena: ScriptArena) -> tuple[FileSeen, ...]:
     """Every file below `{out}`."""
-    found = arena.nodes[0].call("manifest", ["out", str(arena.out)])
-    return tuple((str(path), int(size), str(digest)) for path, size, digest in found)
+    return tuple(arena.nodes[0].manifest("out", str(arena.out)))

@@ -93,7 +93,7 @@ class ScriptGolden:
                 break
             self._nonces = (*self._nonces, *found)
             self._say("golden runs again, because names in them are drawn anew each time")
-            self.arena.nodes[0].call("decode", self._nonces)
+            self.arena.nodes[0].decode(self._nonces)
             self.arena.reset()
             one = self._finished(launch(self.arena, self.command, topology), "a golden run")
             self.arena.reset()

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import re
 import selectors
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from chaosckpt.engine import storage
 from chaosckpt.engine.armed import ArmedFaults
 from chaosckpt.engine.channel import Channel, pair
-from chaosckpt.engine.messages import AttemptOrder, ScriptOrder
+from chaosckpt.engine.messages import AttemptOrder, Cause, ScriptOrder
 from chaosckpt.engine.node import Node
-from chaosckpt.engine.rank_process import Cause, decode_path
 from chaosckpt.engine.script_process import ScriptProcess
+from chaosckpt.engine.wire.requests import CommandOutput
 from chaosckpt.model.operation import Address
 from chaosckpt.model.schedule import decode_faults
 from chaosckpt.plugins import fault_kinds
@@ -29,12 +25,11 @@ class ScriptNode(Node):
 
     process: ScriptProcess | None = None
 
-    def do_start(self, arguments: Any) -> None:
+    def start(self, order: AttemptOrder) -> None:
         """Launch the command."""
         self._end_attempt()
         script = self.settings.script
         assert script is not None
-        order = msgspec.convert(arguments, AttemptOrder)
         self.armed = ArmedFaults(decode_faults(order.faults, fault_kinds().values()), order.step_rank)
         told = Path(script.environment[VARIABLE])
         told.unlink(missing_ok=True)
@@ -66,56 +61,38 @@ class ScriptNode(Node):
         """Every rank lives in the command's tree."""
         return self.process
 
-    def do_kill(self, arguments: Any) -> bool:
+    def kill(self, ranks: Sequence[int] | None, by: Cause) -> bool:
         """SIGKILL some ranks, or the whole tree (None): all of its ranks are the tree, with what watches over them."""
-        ranks, by = msgspec.convert(arguments, tuple[list[int] | None, Cause])
         everyone = self.process is not None and set(ranks or ()) >= set(range(self.process.ranks))
-        return super().do_kill((None if everyone else ranks, by))
+        return super().kill(None if everyone else ranks, by)
 
-    def do_decode(self, arguments: Any) -> None:
-        """From the next attempt on, what these expressions match in a path is read as `*`."""
-        self.nonces = [re.compile(pattern) for pattern in arguments]
-
-    def do_terminate(self, arguments: Any) -> None:
+    def terminate(self, ranks: Sequence[int]) -> None:
         """SIGTERM to the command."""
         if self.process is not None:
             self.process.terminate()
 
-    def do_counts(self, arguments: Any) -> dict[int, int]:
+    def counts(self) -> dict[int, int]:
         """Operations performed by each rank of the tree."""
         process = self.process
         return {} if process is None else {rank: process.counts[rank] for rank in range(process.ranks)}
 
-    def do_latest(self, arguments: Any) -> dict[int, list[Address]]:
+    def latest(self) -> dict[int, list[Address]]:
         """The addresses of the last few operations, by rank."""
         found: dict[int, list[Address]] = {}
         for address in self.process.latest if self.process is not None else ():
             found.setdefault(address.rank, []).append(address)
         return found
 
-    def do_output(self, arguments: Any) -> list[Any]:
-        """What the command printed in this attempt, what it was refused, what it had imported, what it told by the probe, and
-        the steps of which it read files."""
+    def output(self) -> CommandOutput:
+        """What the command of this attempt left to be read."""
         if self.process is None or self.settings.script is None:
-            return ["", [], [], [], []]
+            return CommandOutput()
         told = Path(self.settings.script.environment[VARIABLE])
-        lines = told.read_text(errors="replace").splitlines() if told.exists() else []
         process = self.process
-        return [process.output(), process.guard.refused, list(process.modules), lines, sorted(process.read)]
-
-    def do_manifest(self, arguments: Any) -> list[tuple[str, int, str]]:
-        """(`tier:path` with nonces decoded, bytes, digest of the content) of every file below a tier's directory, sorted."""
-        tier, directory = arguments
-        found = [(decode_path(shown, self.nonces), *_content(path)) for shown, path in storage.files(tier, directory)]
-        return sorted(found)
-
-
-def _content(path: str) -> tuple[int, str]:
-    """(bytes, digest); a symbolic link's content is where it leads."""
-    if os.path.islink(path):
-        target = os.readlink(path).encode(errors="surrogateescape")
-        return len(target), "link:" + hashlib.blake2b(target, digest_size=16).hexdigest()
-    with open(path, "rb") as file:
-        return os.fstat(file.fileno()).st_size, hashlib.file_digest(
-            file, lambda: hashlib.blake2b(digest_size=16)
-        ).hexdigest()
+        return CommandOutput(
+            printed=process.output(),
+            refused=tuple(process.guard.refused),
+            modules=process.modules,
+            told=tuple(told.read_text(errors="replace").splitlines()) if told.exists() else (),
+            read=tuple(sorted(process.read)),
+        )

@@ -12,8 +12,8 @@ from typing import Any
 from chaosckpt.engine.gate.guard import Guard
 from chaosckpt.engine.labels import Phase
 from chaosckpt.engine.lineage import kill_trees
-from chaosckpt.engine.messages import Exited, ScriptModules, ScriptSettings
-from chaosckpt.engine.rank_process import Cause, RankProcess
+from chaosckpt.engine.messages import Cause, Exited, ScriptModules, ScriptSettings
+from chaosckpt.engine.rank_process import RankProcess
 from chaosckpt.engine.rest import descendants
 from chaosckpt.engine.script_labels import BEGINS
 from chaosckpt.engine.script_rolling import Saves, nth_number

@@ -9,7 +9,7 @@ import msgspec
 
 from chaosckpt.engine.attempt import AttemptRun
 from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.messages import AttemptOrder, Labelled
+from chaosckpt.engine.messages import AttemptOrder
 from chaosckpt.engine.script_arena import ScriptArena
 from chaosckpt.engine.script_files import seen
 from chaosckpt.engine.script_probe import told
@@ -81,16 +81,16 @@ def launch(
     outcome = AttemptRun(arena, order, topology, (), events.append, _PATIENT).run()
     seconds = time.monotonic() - started
     node = arena.nodes[0]
-    rows = [row for rank in msgspec.convert(node.call("records"), list[list[Labelled]]) for row in rank]
-    output, refused, modules, lines, _ = node.call("output")
+    rows = [row for rank in node.records() for row in rank]
+    output = node.output()
     return Run(
         outcome=outcome,
         seconds=seconds,
         trace=tuple(row.operation for row in sorted(rows, key=lambda row: row.order)),
         files=seen(arena),
-        output=output,
-        refused=tuple(refused),
-        modules=tuple(modules),
+        output=output.printed,
+        refused=output.refused,
+        modules=output.modules,
         result=result_of(arena, command),
-        told=tuple(told(lines, int(resuming))),
+        told=tuple(told(output.told, int(resuming))),
     )

@@ -95,7 +95,7 @@ class _ScriptTrial:
 
     def run(self, schedule: Schedule) -> None:
         """All attempts, the closing one included."""
-        self.arena.nodes[0].call("decode", self.facts.nonces)
+        self.arena.nodes[0].decode(self.facts.nonces)
         first = self.scenario.topology.topologies[0]
         plans = (*schedule.attempts, AttemptPlan())
         previous = first
@@ -156,18 +156,18 @@ class _ScriptTrial:
 
     def _listen(self, number: int) -> tuple[int, ...]:
         """Journal what the command said and what it was refused; returns the steps of which it read files."""
-        output, refused, _, lines, read = self.arena.nodes[0].call("output")
-        for event in told(lines, number):
+        output = self.arena.nodes[0].output()
+        for event in told(output.told, number):
             self.record(event)
             if event.what != "trained" and event.rank == 0:
                 words = f"{event.what} step {event.step}, by the probe"
                 self.record(j.Said(attempt=number, what=event.what, step=event.step, line=words))
         for what, pattern in (("resumed", self.command.resumed), ("saved", self.command.saved)):
-            for step, line in matches(output, pattern):
+            for step, line in matches(output.printed, pattern):
                 self.record(j.Said(attempt=number, what=what, step=step, line=line))  # type: ignore[arg-type]
-        for what in refused:
+        for what in output.refused:
             self.record(j.Untraced(attempt=number, rank=0, what=f"{what} was refused", refused=True))
-        return tuple(read)
+        return output.read
 
     def _look(self, number: int, ranks: int, read: tuple[int, ...]) -> None:
         """Journal which checkpoints lie on storage, complete or not."""

@@ -56,25 +56,22 @@ class Allocation:
             raise
         self.arena = Arena([self.node] * scenario.topology.nodes, shared, self.directory)
         self.nodes = range(scenario.topology.nodes)
-        self.node.call("reset", [self.arena.tiers(number)["local"] for number in self.nodes])
+        self.node.reset([self.arena.tiers(number)["local"] for number in self.nodes])
 
     def empty_shared(self) -> None:
         """Delete what shared storage holds."""
-        self.node.call("reset", [self.arena.tiers(0)["shared"]])
+        self.node.reset([self.arena.tiers(0)["shared"]])
 
     def empty_temporary(self) -> list[str]:
         """The names that lie in the temporary directory; it is emptied of them."""
         found = sorted(os.listdir(self.temporary))
         if found:
-            self.node.call("reset", [str(self.temporary)])
+            self.node.reset([str(self.temporary)])
         return found
 
     def local_files(self) -> dict[int, int]:
         """How many files each node's own storage holds."""
-        return {
-            number: len(self.node.call("inventory", {"local": self.arena.tiers(number)["local"]}))
-            for number in self.nodes
-        }
+        return {number: len(self.node.inventory({"local": self.arena.tiers(number)["local"]})) for number in self.nodes}
 
     def close(self) -> None:
         """End every process of it; its nodes' own storage and temporary directory are gone afterwards."""

@@ -52,7 +52,7 @@ def rehearse(arena: Arena, scenario: Scenario, later_step: int) -> Rehearsal:
     outcome = run.run()
     kept: list[list[Labelled]] = []
     for node in arena.distinct():
-        kept.extend(msgspec.convert(node.call("records"), list[list[Labelled]]))
+        kept.extend(node.records())
     found = points_of(kept)
     skipped = unsteady(found)
     chosen = tuple(

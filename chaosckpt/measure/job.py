@@ -55,7 +55,7 @@ class Job:
         self._attempt = 0
         for arena in filter(None, (self.arena, self._cold)):
             for node in arena.distinct():
-                node.call("use", node_settings(self.scenario, self.arena.directory, gate=False))
+                node.use(node_settings(self.scenario, self.arena.directory, gate=False))
 
     def run(self, topology: Topology, measure: MeasureOrder, what: str) -> tuple[Metered, ...]:
         """One attempt; what each rank told at its end, by rank. Raises UsageError, with what the job said, where it fails."""
@@ -103,7 +103,7 @@ class Job:
         """Node-local storage of every node is gone, as in a fresh allocation."""
         for tier, directory in self.directories(topology):
             if tier == "local":
-                self.arena.nodes[0].call("drop", directory)
+                self.arena.nodes[0].drop(directory)
 
 
 class MeasureRun(AttemptRun):

@@ -43,7 +43,7 @@ class Neighbour:
         ended_by_itself = bool(self._ended)
         with suppress(HarnessError):  # its node is gone, and all its ranks with it
             for node in self._job.arena.distinct():
-                node.call("kill", (None, "harness"))
+                node.kill(None, "harness")
         self._thread.join()
         if ended_by_itself:
             raise UsageError(self._ended)

@@ -7,8 +7,6 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import msgspec
-
 from chaosckpt.campaign import scenario as scenarios
 from chaosckpt.campaign.execution import Executor, Turns
 from chaosckpt.campaign.preparation import open_local
@@ -16,7 +14,7 @@ from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.attempt import AttemptRun
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.golden import measure
-from chaosckpt.engine.messages import AttemptOrder, Labelled
+from chaosckpt.engine.messages import AttemptOrder
 from chaosckpt.faults.cut import Cut
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census, Point
@@ -92,7 +90,7 @@ class Case:
 
     def performed(self) -> list[list[Operation]]:
         """What each rank has done in the last attempt, wholly or in part."""
-        kept = msgspec.convert(self.arena.nodes[0].call("records"), list[list[Labelled]])
+        kept = self.arena.nodes[0].records()
         return [[row.operation for row in rank] for rank in kept]
 
     def point(self, wanted: Callable[[Point], bool], which: int = 0, resumed_from: int | None = None) -> Point:

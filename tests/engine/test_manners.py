@@ -30,7 +30,7 @@ def warm() -> Iterator[Case]:
 def script(warm: Case, use: str, **workload: object) -> Case:
     """The same arena with another target and other manners."""
     case = Case(scenario_of(use, ((1, 1),), workload=workload), warm.arena)
-    warm.arena.nodes[0].call("use", node_settings(case.scenario, warm.arena.directory, gate=True))
+    warm.arena.nodes[0].use(node_settings(case.scenario, warm.arena.directory, gate=True))
     return case
 
 

@@ -73,7 +73,7 @@ def test_the_reference_is_equal_bitwise_to_what_was_trained(
 def test_a_reference_is_none_where_the_loaded_state_is_nobodys(resharded: Case) -> None:
     """Goal: what can't be told from the saves has no reference, and the trial goes on."""
     case = Case(scenario_of("canary-optimizer-lost", workload={"steps": 4}), resharded.arena)
-    resharded.arena.nodes[0].call("use", node_settings(case.scenario, resharded.arena.directory, gate=True))
+    resharded.arena.nodes[0].use(node_settings(case.scenario, resharded.arena.directory, gate=True))
     path = "shared:step-000002.tmp"
     journal, _ = case.run([Cut((Trigger(Address(0, "main", "rename", path, 0, 0), "after"),))])
     assert [event.attempt for event in journal.events if isinstance(event, j.Reference)] == [0]

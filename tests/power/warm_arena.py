@@ -21,5 +21,5 @@ def use(arena: Arena, scenario: Scenario) -> None:
     """From now on the arena runs this scenario's target and workload, and tells what that target claims."""
     node = arena.nodes[0]
     settings = node_settings(scenario, arena.directory, gate=True)
-    node.call("use", settings)
+    node.use(settings)
     node.facts = target_facts(settings)
