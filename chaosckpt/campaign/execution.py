@@ -10,13 +10,13 @@ import msgspec
 import structlog
 
 from chaosckpt.campaign.judging import check
-from chaosckpt.engine.arena import Arena
-from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.reference import References
-from chaosckpt.engine.script_arena import ScriptArena
-from chaosckpt.engine.script_facts import CommandFacts
+from chaosckpt.engine.golden.command_facts import CommandFacts
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.command_arena import ScriptArena
+from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.runner.reference import References
+from chaosckpt.engine.runner.trial import run_trial
 from chaosckpt.engine.script_trial import run_script_trial
-from chaosckpt.engine.trial import run_trial
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census

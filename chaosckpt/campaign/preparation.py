@@ -8,12 +8,15 @@ from pathlib import Path
 import msgspec
 
 from chaosckpt.campaign.script_arenas import open_script_arena
-from chaosckpt.engine import census_cache, gate_mode, golden, storage
-from chaosckpt.engine.arena import Arena, local_arena
-from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.script_arena import ScriptArena
-from chaosckpt.engine.script_facts import CommandFacts
-from chaosckpt.engine.script_golden import ScriptGolden
+from chaosckpt.engine import storage
+from chaosckpt.engine.golden import cache
+from chaosckpt.engine.golden.census import measure
+from chaosckpt.engine.golden.command import ScriptGolden
+from chaosckpt.engine.golden.command_facts import CommandFacts
+from chaosckpt.engine.runner import gate_mode
+from chaosckpt.engine.runner.arena import Arena, local_arena
+from chaosckpt.engine.runner.command_arena import ScriptArena
+from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.errors import UsageError
 from chaosckpt.model.census import Census
 from chaosckpt.model.scenario import Scenario
@@ -56,11 +59,11 @@ def prepare(scenario: Scenario, *, say: Callable[[str], None] = lambda text: Non
     mode = gate_mode.choose(scenario)
     arena = open_local(scenario)
     try:
-        census = golden.measure(scenario, arena, say=say, sweeping=True)
+        census = measure(scenario, arena, say=say, sweeping=True)
         prepared = Prepared(census=census, modules=arena.nodes[0].modules, gate=mode)
     finally:
         arena.close()
-    census_cache.store(census_cache.directory(), census_cache.key(scenario), prepared)
+    cache.store(cache.directory(), cache.key(scenario), prepared)
     return prepared
 
 
@@ -114,7 +117,7 @@ def cached(scenario: Scenario) -> Prepared | None:
     """
     if scenario.command is not None:
         return None
-    found = census_cache.load(census_cache.directory(), census_cache.key(scenario), Prepared)
+    found = cache.load(cache.directory(), cache.key(scenario), Prepared)
     return found if found is not None and found.gate == gate_mode.choose(scenario) else None
 
 

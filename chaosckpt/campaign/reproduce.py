@@ -14,8 +14,8 @@ from chaosckpt.campaign.kinds import kinds_for
 from chaosckpt.campaign.options import ReproduceOptions, parse_trial
 from chaosckpt.campaign.preparation import CENSUS, Prepared, cached, deadlines_of, effective, open_arena, prepare
 from chaosckpt.campaign.scenario_check import is_target_file
-from chaosckpt.engine import census_cache
-from chaosckpt.engine.deadlines import Deadlines
+from chaosckpt.engine.golden import cache
+from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.errors import UsageError
 from chaosckpt.model.census import Census
 from chaosckpt.model.scenario import Scenario
@@ -139,7 +139,7 @@ def _trial(options: ReproduceOptions) -> _Case:
 
 
 def _versions(then: dict[str, str]) -> list[str]:
-    now = census_cache.environment()
+    now = cache.environment()
     return [
         f"{name} was {then.get(name, 'unknown')} and is {now.get(name, 'unknown')}"
         for name in sorted(set(then) | set(now))

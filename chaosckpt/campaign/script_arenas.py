@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from chaosckpt.engine import storage
-from chaosckpt.engine.script_arena import ScriptArena, script_arena
+from chaosckpt.engine.runner.command_arena import ScriptArena, script_arena
 from chaosckpt.errors import HarnessError
 from chaosckpt.model.scenario import Scenario
 

@@ -15,7 +15,7 @@ from chaosckpt.campaign.execution import Executed, Executor
 from chaosckpt.campaign.options import FuzzOptions
 from chaosckpt.campaign.store import TrialLog, TrialRecord
 from chaosckpt.campaign.tally import Tally
-from chaosckpt.engine.arena import Arena
+from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census

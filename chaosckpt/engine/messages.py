@@ -162,7 +162,7 @@ class AttemptOrder(msgspec.Struct, frozen=True, kw_only=True):
     report_modules: bool = False
     """Whether a script tells at its end what it had imported (ScriptModules)."""
     reference: ReferenceOrder | None = None
-    """Train without any target (chaosckpt/engine/reference.py)."""
+    """Train without any target (chaosckpt/engine/runner/reference.py)."""
     measure: MeasureOrder | None = None
     """Measure, and report that (Measured)."""
     look_around: bool = False

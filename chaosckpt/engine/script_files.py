@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaosckpt.engine.script_arena import ScriptArena
+from chaosckpt.engine.runner.command_arena import ScriptArena
 from chaosckpt.model.checkpoints import FileSeen
 
 

@@ -11,8 +11,8 @@ import msgspec
 
 import chaosckpt
 from chaosckpt.engine import storage
-from chaosckpt.engine.arena import Arena, node_settings
 from chaosckpt.engine.local import LocalNode
+from chaosckpt.engine.runner.arena import Arena, node_settings
 from chaosckpt.model.scenario import Scenario
 
 

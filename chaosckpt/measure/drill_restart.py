@@ -7,14 +7,14 @@ from pathlib import Path
 
 import msgspec
 
-from chaosckpt.engine.arena import Arena
-from chaosckpt.engine.attempt import AttemptRun
-from chaosckpt.engine.audit import audit
-from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.messages import AttemptOrder, Surroundings
-from chaosckpt.engine.reference import References
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.attempt import AttemptRun
+from chaosckpt.engine.runner.audit import audit
+from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.runner.reference import References
+from chaosckpt.engine.runner.trial import guarantees, something_acknowledged
 from chaosckpt.engine.surroundings import began, filters
-from chaosckpt.engine.trial import guarantees, something_acknowledged
 from chaosckpt.errors import HarnessError
 from chaosckpt.measure.drill_allocation import Allocation
 from chaosckpt.model import journal as j

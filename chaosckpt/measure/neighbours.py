@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
-from chaosckpt.engine.golden import failure
+from chaosckpt.engine.golden.census import failure
 from chaosckpt.engine.messages import MeasureOrder
 from chaosckpt.errors import ChaosckptError, HarnessError, UsageError
 from chaosckpt.measure.figures import NO_TIME

@@ -6,9 +6,9 @@ import os
 import time
 from collections.abc import Callable
 
-from chaosckpt.engine.arena import Arena
-from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.trial import run_trial
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.runner.trial import run_trial
 from chaosckpt.faults.cut import Cut
 from chaosckpt.faults.node_loss import NodeLoss
 from chaosckpt.faults.sigkill import Sigkill

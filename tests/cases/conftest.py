@@ -9,7 +9,7 @@ import pytest
 
 from chaosckpt.campaign.execution import Executor, Turns
 from chaosckpt.campaign.preparation import open_local
-from chaosckpt.engine.deadlines import Deadlines
+from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.model import journal as j
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import Schedule

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from chaosckpt.engine import storage
-from chaosckpt.engine.arena import Arena, node_settings
 from chaosckpt.engine.local import LocalNode
+from chaosckpt.engine.runner.arena import Arena, node_settings
 from tests.engine.case import Case, scenario_of
 
 

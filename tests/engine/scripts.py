@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from chaosckpt.campaign.script_arenas import open_script_arena
-from chaosckpt.engine.script_arena import ScriptArena
-from chaosckpt.engine.script_run import Run, launch
+from chaosckpt.engine.golden.command_run import Run, launch
+from chaosckpt.engine.runner.command_arena import ScriptArena
 from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.topology import Topology

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaosckpt.campaign.preparation import open_local
-from chaosckpt.engine.golden import measure
+from chaosckpt.engine.golden.census import measure
 from chaosckpt.model.census import Census
 from tests.engine.case import scenario_of
 

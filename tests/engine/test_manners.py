@@ -9,9 +9,9 @@ from typing import Any
 import numpy
 import pytest
 
-from chaosckpt.engine.arena import node_settings
 from chaosckpt.engine.audit_life import retained_steps
-from chaosckpt.engine.golden import measure
+from chaosckpt.engine.golden.census import measure
+from chaosckpt.engine.runner.arena import node_settings
 from chaosckpt.errors import PluginError, UsageError
 from chaosckpt.faults.errno import StorageError
 from chaosckpt.model import journal as j

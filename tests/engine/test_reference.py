@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from chaosckpt.engine.arena import node_settings
+from chaosckpt.engine.runner.arena import node_settings
 from chaosckpt.faults.cut import Cut
 from chaosckpt.faults.world_size import WorldSize
 from chaosckpt.model import journal as j

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chaosckpt.engine.script_facts import Golden, facts_of
-from chaosckpt.engine.script_run import Run
+from chaosckpt.engine.golden.command_facts import Golden, facts_of
+from chaosckpt.engine.golden.command_run import Run
 from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.standard import standard
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from chaosckpt.engine.script_put_back import put_back
+from chaosckpt.engine.golden.rewind import put_back
 from tests.engine.scripts import arena_for, run_once, scenario_of
 
 STAGES = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaosckpt.engine.script_run import matches
+from chaosckpt.engine.golden.command_run import matches
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 
 from chaosckpt.campaign.kinds import kinds_for
 from chaosckpt.campaign.preparation import Prepared, open_arena, prepare
-from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.script_arena import ScriptArena
+from chaosckpt.engine.runner.command_arena import ScriptArena
+from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.script_trial import run_script_trial
 from chaosckpt.faults.sigkill import Sigkill
 from chaosckpt.faults.sigstop import Sigstop

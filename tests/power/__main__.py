@@ -13,7 +13,7 @@ import msgspec
 from rich.console import Console
 
 from chaosckpt.campaign.execution import Turns
-from chaosckpt.engine.arena import Arena
+from chaosckpt.engine.runner.arena import Arena
 from tests.power import scenes
 from tests.power.hunt import Limits, Result, hunt
 from tests.power.side_by_side import SideBySide, interruptible

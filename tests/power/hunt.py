@@ -10,8 +10,8 @@ import msgspec
 from chaosckpt.campaign.execution import Executor, Turns
 from chaosckpt.campaign.preparation import deadlines_of
 from chaosckpt.campaign.shrink import Shrinker
-from chaosckpt.engine.arena import Arena
-from chaosckpt.engine.golden import measure
+from chaosckpt.engine.golden.census import measure
+from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.model.schedule import Schedule
 from chaosckpt.model.verdict import Violation
 from chaosckpt.plugins import fault_kinds

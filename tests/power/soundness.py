@@ -18,8 +18,8 @@ from rich.table import Table
 
 from chaosckpt.campaign.execution import Executor, Turns
 from chaosckpt.campaign.preparation import deadlines_of, open_local
-from chaosckpt.engine.arena import Arena
-from chaosckpt.engine.golden import measure
+from chaosckpt.engine.golden.census import measure
+from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.settings import Strategy
 from chaosckpt.plugins import fault_kinds, load_target

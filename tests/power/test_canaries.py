@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chaosckpt.campaign.execution import Executor, Turns
-from chaosckpt.engine.arena import Arena
+from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.model.census import Census
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import Schedule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chaosckpt.engine.prefixes import Prefixes
+from chaosckpt.engine.golden.points import Prefixes
 from chaosckpt.model.census import Bare
 from chaosckpt.model.operation import WRITING
 

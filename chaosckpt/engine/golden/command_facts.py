@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from chaosckpt.engine.golden.command_run import Run
+from chaosckpt.engine.runner.command_result import same_result
 from chaosckpt.engine.script_probe import samples_by_step
-from chaosckpt.engine.script_result import same_result
-from chaosckpt.engine.script_run import Run
 from chaosckpt.errors import UsageError
 from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.standard import Standard

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from chaosckpt.crashstates.replay import replay
-from chaosckpt.engine.script_arena import ScriptArena
+from chaosckpt.engine.runner.command_arena import ScriptArena
 from chaosckpt.model.operation import Operation
 
 

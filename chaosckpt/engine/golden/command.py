@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from chaosckpt.engine import census_cache
+from chaosckpt.engine.golden import cache
+from chaosckpt.engine.golden.command_facts import SHOWN, CommandFacts, Golden, facts_of
+from chaosckpt.engine.golden.command_run import Run, launch
+from chaosckpt.engine.golden.rewind import put_back
 from chaosckpt.engine.rank_process import decode_path
-from chaosckpt.engine.script_arena import ScriptArena
-from chaosckpt.engine.script_facts import SHOWN, CommandFacts, Golden, facts_of
+from chaosckpt.engine.runner.command_arena import ScriptArena
 from chaosckpt.engine.script_files import seen
 from chaosckpt.engine.script_labels import ends_of_saves, labelled, points
-from chaosckpt.engine.script_put_back import put_back
 from chaosckpt.engine.script_rolling import made_anew
-from chaosckpt.engine.script_run import Run, launch
 from chaosckpt.engine.storage import shortage
 from chaosckpt.errors import UsageError
 from chaosckpt.model.census import Bare, Census, GoldenRun
@@ -158,7 +158,7 @@ class ScriptGolden:
             numbers=self._numbers, rolling=naming.rolling, nonces=self._nonces,
         )  # fmt: skip
         facts = facts_of(self.command, golden, self._remarks)
-        census = Census(runs=tuple(runs), environment=census_cache.environment(), bare=bare, prefixes=prefixes)
+        census = Census(runs=tuple(runs), environment=cache.environment(), bare=bare, prefixes=prefixes)
         return census, facts
 
     def _resumed(self, run: Run, place: int, topology: Topology) -> Run:

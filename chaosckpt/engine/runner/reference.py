@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from chaosckpt.engine.arena import Arena
-from chaosckpt.engine.attempt import AttemptRun
-from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.messages import AttemptOrder, Measured, ReferenceOrder, Referred, Retained
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.attempt import AttemptRun
+from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
 from chaosckpt.model.digest import StateDigest, combine, fingerprint, part_fingerprints

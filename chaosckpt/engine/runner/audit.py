@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from chaosckpt.engine.arena import Arena
-from chaosckpt.engine.attempt import AttemptRun, Record
-from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.messages import AttemptOrder, Measured, Referred, Retained
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.attempt import AttemptRun, Record
+from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.model import journal as j
 from chaosckpt.model.topology import Topology
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from chaosckpt.engine.arena import Arena
-from chaosckpt.engine.attempt import AttemptRun
-from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.messages import AttemptOrder, Held, Stepping
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.attempt import AttemptRun
+from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.model.census import GoldenRun
 from chaosckpt.model.operation import Address
 from chaosckpt.model.topology import Topology

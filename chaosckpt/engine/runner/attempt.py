@@ -9,9 +9,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from chaosckpt.engine.acts import TICK_SECONDS, Acts, NotArrived, Record
-from chaosckpt.engine.arena import Arena
-from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.local import Inbox, Node
 from chaosckpt.engine.messages import (
     AttemptOrder,
@@ -30,6 +27,9 @@ from chaosckpt.engine.messages import (
     Surroundings,
     Trouble,
 )
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.runner.job_control import TICK_SECONDS, Acts, NotArrived, Record
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
 from chaosckpt.model.fault import Fault

@@ -9,16 +9,15 @@ from pathlib import Path
 
 import msgspec
 
-from chaosckpt.engine import census_cache
-from chaosckpt.engine.arena import Arena
-from chaosckpt.engine.attempt import AttemptRun
-from chaosckpt.engine.bare import sweep
-from chaosckpt.engine.commits import find_commits, with_stages
-from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.ladder import climb, reach, training
-from chaosckpt.engine.leftovers import inventory
+from chaosckpt.engine.golden import cache
+from chaosckpt.engine.golden.points import Prefixes, find_commits, with_stages
+from chaosckpt.engine.golden.reach import climb, reach, training
+from chaosckpt.engine.golden.recovery import sweep
 from chaosckpt.engine.messages import AttemptOrder, Labelled
-from chaosckpt.engine.prefixes import Prefixes
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.attempt import AttemptRun
+from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.runner.leftovers import inventory
 from chaosckpt.errors import UsageError
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Bare, Census, GoldenRun, Label, Point
@@ -78,7 +77,7 @@ class _Golden:
         shutil.rmtree(self.snapshots, ignore_errors=True)
         return Census(
             runs=tuple(runs),
-            environment=census_cache.environment(),
+            environment=cache.environment(),
             left=tuple(sorted(self.left)),
             prefixes=tried,
             bare=bare,

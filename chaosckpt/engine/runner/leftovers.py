@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaosckpt.engine.arena import Arena
+from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census
 

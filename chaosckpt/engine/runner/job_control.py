@@ -6,15 +6,15 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.messages import Cause, Held
+from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.model import journal as j
 from chaosckpt.model.disturbance import Disturbance
 from chaosckpt.model.topology import Topology
 
 if TYPE_CHECKING:
-    from chaosckpt.engine.arena import Arena
     from chaosckpt.engine.local import Node
+    from chaosckpt.engine.runner.arena import Arena
 
 TICK_SECONDS = 1.0
 LOOK_AGAIN_SECONDS = 0.002
@@ -26,7 +26,7 @@ class NotArrived(Exception):
 
 
 class Acts:
-    """The acts of an attempt's faults; the attempt itself (chaosckpt/engine/attempt.py) launches and watches the job."""
+    """The acts of an attempt's faults; the attempt itself (chaosckpt/engine/runner/attempt.py) launches and watches the job."""
 
     topology: Topology
     failure_groups: Sequence[Sequence[int]]

@@ -6,7 +6,7 @@ import math
 import shlex
 import subprocess
 
-from chaosckpt.engine.script_arena import ScriptArena, environment
+from chaosckpt.engine.runner.command_arena import ScriptArena, environment
 from chaosckpt.engine.script_files import seen
 from chaosckpt.model.command import OUT, CommandSettings
 

@@ -7,9 +7,9 @@ import shutil
 import sys
 from pathlib import Path
 
-from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.local import LocalNode
 from chaosckpt.engine.messages import NodeSettings, ScriptSettings
+from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.script_life import script_of
 from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.scenario import Scenario
