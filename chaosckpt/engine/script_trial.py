@@ -13,7 +13,7 @@ from chaosckpt.engine.runner.attempt import AttemptRun, Record
 from chaosckpt.engine.runner.command_arena import ScriptArena
 from chaosckpt.engine.runner.command_result import result_of, same_result
 from chaosckpt.engine.runner.deadlines import Deadlines
-from chaosckpt.engine.runner.trial import journalled, strike_between
+from chaosckpt.engine.runner.trial import journalled
 from chaosckpt.engine.script_files import seen
 from chaosckpt.engine.script_probe import told
 from chaosckpt.engine.script_warm import PROMISES
@@ -119,7 +119,7 @@ class _ScriptTrial:
         )
         record = self._with_labels(topology)
         run = AttemptRun(self.arena, order, topology, faults, record, self.deadlines)
-        strike_between(run, faults, number, previous, self.record)
+        run.inject_between(previous)
         self.record(
             j.AttemptStarted(
                 attempt=number,

@@ -48,7 +48,7 @@ def rehearse(arena: Arena, scenario: Scenario, later_step: int) -> Rehearsal:
         record="operations",
         collective_timeout_seconds=_FIRST.collective_seconds,
     )
-    run = _Timed(arena, order, topology, (), lambda event: None, _FIRST)
+    run = AttemptRun(arena, order, topology, (), lambda event: None, _FIRST)
     outcome = run.run()
     kept: list[list[Labelled]] = []
     for node in arena.distinct():
@@ -60,15 +60,9 @@ def rehearse(arena: Arena, scenario: Scenario, later_step: int) -> Rehearsal:
         for index, point in enumerate(found)
         if point.label.step == later_step and point.address.op in _CHANGING and index not in skipped
     )
-    return Rehearsal(points=chosen, outcome=outcome, deadlines=Deadlines(golden_seconds=run.seconds, factor=3.0))
-
-
-class _Timed(AttemptRun):
-    """An attempt that tells how long it took, for deadlines only."""
-
-    @property
-    def seconds(self) -> float:
-        return max(0.5, self._last_progress - self._started)
+    return Rehearsal(
+        points=chosen, outcome=outcome, deadlines=Deadlines(golden_seconds=max(0.5, run.seconds), factor=3.0)
+    )
 
 
 def cuts(points: Sequence[Point], count: int) -> tuple[Cut, ...]:

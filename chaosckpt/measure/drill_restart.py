@@ -9,7 +9,7 @@ import msgspec
 
 from chaosckpt.engine.messages import AttemptOrder, Surroundings
 from chaosckpt.engine.runner.arena import Arena
-from chaosckpt.engine.runner.attempt import AttemptRun
+from chaosckpt.engine.runner.attempt import AttemptRun, Heard, Listener
 from chaosckpt.engine.runner.audit import audit
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.runner.reference import References
@@ -53,13 +53,14 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True):
     """How many files each old node's own storage held when it was dropped."""
 
 
-class _Run(AttemptRun):
-    """An attempt whose ranks tell what they find around them."""
+class _Finds(Listener):
+    """What ranks find around them."""
 
     surroundings: tuple[Surroundings, ...] = ()
 
-    def surrounded(self, message: Surroundings) -> None:
-        self.surroundings = (*self.surroundings, message)
+    def heard(self, message: Heard) -> None:
+        if isinstance(message, Surroundings):
+            self.surroundings = (*self.surroundings, message)
 
 
 class Restarting:
@@ -133,14 +134,14 @@ class Restarting:
         allocation = Allocation(self._scenario, self._shared, modules=self._golden.nodes[0].modules)
         try:
             allocation.empty_shared()
-            run, order = self._attempt(allocation, 0, self._first, stop_after=self._known)
+            finds, order = self._attempt(allocation, 0, self._first, stop_after=self._known)
             # Asked for a step that is never saved, the target lists what it retains and loads nothing: that is the restore's part.
             audit(allocation.arena, order, self._first, (_NEVER_SAVED,), self._record, PATIENT)
             files = allocation.local_files()
         finally:
             allocation.close()
         self._refer(0, self._first)
-        return _allocated(run, ()), files
+        return _allocated(finds, ()), files
 
     def _restore(self, files: Mapping[int, int]) -> Allocated:
         ranks = f"{self._second.world_size} ranks" if self._second.world_size > 1 else "one rank"
@@ -155,15 +156,15 @@ class Restarting:
         )
         try:
             found = allocation.empty_temporary()
-            run, _ = self._attempt(allocation, 1, self._second)
+            finds, _ = self._attempt(allocation, 1, self._second)
         finally:
             allocation.close()
         self._refer(1, self._second)
-        return _allocated(run, found)
+        return _allocated(finds, found)
 
     def _attempt(
         self, allocation: Allocation, number: int, topology: Topology, stop_after: int | None = None
-    ) -> tuple[_Run, AttemptOrder]:
+    ) -> tuple[_Finds, AttemptOrder]:
         order = AttemptOrder(
             attempt=number,
             intent="resume" if number else "start",
@@ -173,7 +174,9 @@ class Restarting:
             stop_after=stop_after,
             look_around=True,
         )
-        run = _Run(allocation.arena, order, topology, (), self._record, PATIENT, self._scenario.topology.groups)
+        finds = _Finds()
+        groups = self._scenario.topology.groups
+        run = AttemptRun(allocation.arena, order, topology, (), self._record, PATIENT, groups, finds)
         launch = "exec" if number else self._scenario.run.launch
         self._record(
             j.AttemptStarted(
@@ -181,7 +184,7 @@ class Restarting:
             )
         )
         run.run()
-        return run, msgspec.structs.replace(order, look_around=False, stop_after=None)
+        return finds, msgspec.structs.replace(order, look_around=False, stop_after=None)
 
     def _refer(self, number: int, topology: Topology) -> None:
         reference = self._references.after(self._events, number, topology, self._golden, PATIENT)
@@ -189,8 +192,8 @@ class Restarting:
             self._record(reference)
 
 
-def _allocated(run: _Run, found: Sequence[str]) -> Allocated:
-    seen = tuple(sorted(run.surroundings, key=lambda one: one.rank))
+def _allocated(finds: _Finds, found: Sequence[str]) -> Allocated:
+    seen = tuple(sorted(finds.surroundings, key=lambda one: one.rank))
     alive = tuple(one.pid for one in seen if began(one.pid) == one.began)
     if alive:
         raise HarnessError(f"processes {alive} of an allocation that was ended are still there")

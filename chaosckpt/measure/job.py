@@ -12,9 +12,9 @@ from chaosckpt.engine import storage
 from chaosckpt.engine.golden.census import failure
 from chaosckpt.engine.instruments import seccomp
 from chaosckpt.engine.local import LocalNode
-from chaosckpt.engine.messages import AttemptOrder, Measured, MeasureOrder, Referred, Retained
+from chaosckpt.engine.messages import AttemptOrder, Measured, MeasureOrder
 from chaosckpt.engine.runner.arena import Arena, node_settings
-from chaosckpt.engine.runner.attempt import AttemptRun
+from chaosckpt.engine.runner.attempt import AttemptRun, Heard, Listener
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.errors import HarnessError, UsageError
 from chaosckpt.model import journal as j
@@ -23,7 +23,6 @@ from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.settings import WorkloadSettings
 from chaosckpt.model.topology import Topology
 
-Told = Callable[[Metered], None]
 PATIENCE_SECONDS = 60.0
 """What a job without faults is thought to take, for deadlines only: a save of any size may keep a disk busy for long."""
 
@@ -71,7 +70,7 @@ class Job:
             raise UsageError(f"{failure(what, outcome, watched.events)}{storage.shortage(self.arena.directory)}")
         return tuple(told[rank] for rank in sorted(told))
 
-    def watch(self, topology: Topology, measure: MeasureOrder, told: Told) -> MeasureRun:
+    def watch(self, topology: Topology, measure: MeasureOrder, each: Callable[[Metered], None]) -> MeasuredAttempt:
         """An attempt that is yet to be run; each thing that a rank tells is passed on."""
         resumes = self._attempt > 0
         order = AttemptOrder(
@@ -84,7 +83,7 @@ class Job:
         )
         self._attempt += 1
         arena = self._cold if measure.kind == "restart" and self._cold is not None else self.arena
-        return MeasureRun(arena, order, topology, told, self.deadlines)
+        return MeasuredAttempt(arena, order, topology, each, self.deadlines)
 
     @property
     def deadlines(self) -> Deadlines:
@@ -106,16 +105,27 @@ class Job:
                 self.arena.nodes[0].drop(directory)
 
 
-class MeasureRun(AttemptRun):
-    """An attempt of measuring lives. What happens is kept in `events`, for the sentence in case it fails."""
+class MeasuredAttempt(Listener):
+    """An attempt of measuring ranks, yet to be run. What happens is kept in `events`, for the sentence in case it fails."""
 
-    def __init__(self, arena: Arena, order: AttemptOrder, topology: Topology, told: Told, deadlines: Deadlines) -> None:
+    def __init__(
+        self,
+        arena: Arena,
+        order: AttemptOrder,
+        topology: Topology,
+        each: Callable[[Metered], None],
+        deadlines: Deadlines,
+    ) -> None:
         self.events: list[j.AnyEvent] = []
-        super().__init__(arena, order, topology, (), self.events.append, deadlines)
-        self._told = told
+        self._run = AttemptRun(arena, order, topology, (), self.events.append, deadlines, listener=self)
+        self._each = each
         self._allowed = seccomp().filters
 
-    def noted(self, message: Retained | Referred | Measured) -> None:
+    def run(self) -> j.AttemptOutcome:
+        """Run it to its end. Raises HarnessError for trouble of the harness, and for ranks under a filter of their own."""
+        return self._run.run()
+
+    def heard(self, message: Heard) -> None:
         if not isinstance(message, Measured):
             return
         found = message.metered.seccomp
@@ -124,7 +134,7 @@ class MeasureRun(AttemptRun):
                 f"rank {message.metered.rank} runs under {found.filters - self._allowed} system call filter(s) of its own "
                 "(Seccomp_filters in /proc/self/status): what it takes would be the filter's time, too; nothing is measured so"
             )
-        self._told(message.metered)
+        self._each(message.metered)
 
 
 @contextmanager

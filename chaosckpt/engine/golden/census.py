@@ -11,7 +11,7 @@ import msgspec
 
 from chaosckpt.engine.golden import cache
 from chaosckpt.engine.golden.points import Prefixes, find_commits, with_stages
-from chaosckpt.engine.golden.reach import climb, reach, training
+from chaosckpt.engine.golden.reach import reach, single_step, training
 from chaosckpt.engine.golden.recovery import sweep
 from chaosckpt.engine.messages import AttemptOrder, Labelled
 from chaosckpt.engine.runner.arena import Arena
@@ -150,8 +150,8 @@ class _Golden:
 
     def _with_reach(self, run: GoldenRun) -> GoldenRun:
         steps = self.scenario.workload.steps
-        rungs = climb(self.arena, self.order(run.topology, None), run.topology, _PATIENT, steps)
-        return msgspec.structs.replace(run, reach=reach(run, rungs), training=training(run, rungs))
+        samples = single_step(self.arena, self.order(run.topology, None), run.topology, _PATIENT, steps)
+        return msgspec.structs.replace(run, reach=reach(run, samples), training=training(run, samples))
 
     def _take_snapshots(self, topology: Topology) -> None:
         shutil.rmtree(self.snapshots, ignore_errors=True)  # a golden run that failed has left its own

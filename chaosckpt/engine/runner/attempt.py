@@ -1,46 +1,75 @@
-"""One attempt: the job is launched on its nodes, watched to its end, and struck by its faults on the way."""
+"""One attempt: the job is launched on its nodes, observed to its end, and its faults are injected on the way.
+
+Whatever runs ranks runs them by this loop: trials, golden runs, single-stepped runs, audits, references, measurements
+and drills. They differ in the order that the ranks are given, in what they record, and in the `Listener` that hears
+what is no event of a journal.
+
+**What may run when.** The loop is one thread. Ranks run by themselves and are stopped in two ways only: an operation
+is held at its gate because a fault's trigger names it, or a report waits for its answer. The loop takes in what nodes
+report, in the order in which each node said it, and injects a fault when all of the operations that it holds are held
+at once. An injection runs to its end before the next begins; it may take in reports meanwhile (`Ranks.pump`), so that
+a fault which becomes ready then waits its turn in `_ready`.
+
+**What is guaranteed.** A fault's evidence (FaultLanded) is recorded before anything that follows from it. Where the
+injection itself lets ranks go on (a rank that is stopped, an error that is in force from now on) the control journals
+the evidence in between; elsewhere it is recorded when the injection has returned, and no report of a death can come
+before that, because reports are taken in by this thread. A fault whose operations are not all reached is recorded as
+missed, with the reason. Exactly one AttemptEnded is the last event.
+
+**Why no clock decides.** A cut that can't be reached shows as quiescence: every thread waits, so nothing will change
+by itself. What is held is then let go, and the attempt goes on without that fault. Deadlines only end a wait for
+something that never comes: survivors that go on after their grace, and a hang, which is quiescence (or no end) beyond
+what a golden run gives any reason to expect. A hang is reported as one, never as a verdict about a fault; whoever
+runs trials repeats it alone, with three times the patience.
+"""
 
 from __future__ import annotations
 
-import os
-import queue
 import time
 from collections.abc import Sequence
 
-import msgspec
-
-from chaosckpt.engine.local import Inbox, Node
 from chaosckpt.engine.messages import (
     AttemptOrder,
-    Exited,
     Held,
     Mark,
     Measured,
-    Place,
     Push,
     Referred,
-    Rendezvous,
     Retained,
     ScriptModules,
     Stepping,
     Struck,
     Surroundings,
-    Trouble,
 )
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.deadlines import Deadlines
-from chaosckpt.engine.runner.job_control import TICK_SECONDS, Acts, NotArrived, Record
-from chaosckpt.errors import HarnessError
+from chaosckpt.engine.runner.job_control import FaultControl
+from chaosckpt.engine.runner.ranks import TICK_SECONDS, NotArrived, Ranks, Record
 from chaosckpt.model import journal as j
 from chaosckpt.model.fault import Fault
 from chaosckpt.model.operation import STEP, Operation
 from chaosckpt.model.topology import Topology
 
-__all__ = ["AttemptRun", "NotArrived", "Record"]
+__all__ = ["AttemptRun", "Heard", "Listener", "Record"]
+
+SINGLE_STEP = -1
+"""What holds an operation that no fault names: the rank is stepped, operation by operation."""
+Heard = Retained | Referred | Measured | Surroundings | Stepping
+"""What ranks report that is no event of a journal."""
 
 
-class AttemptRun(Acts):
-    """Runs one attempt; to its faults it is the JobControl (chaosckpt/model/fault.py)."""
+class Listener:
+    """What hears an attempt beside its journal. Override what is wanted; by default all passes unheard."""
+
+    def heard(self, message: Heard) -> None:
+        """A rank reported this, and goes on when this returns."""
+
+    def stepped(self, held: Sequence[Operation], ranks: Ranks) -> None:
+        """The rank that is single-stepped is held before these operations, and nothing moves. It goes on when this returns."""
+
+
+class AttemptRun:
+    """One attempt on an arena, yet to be run. Its events go to `record`."""
 
     def __init__(
         self,
@@ -51,42 +80,56 @@ class AttemptRun(Acts):
         record: Record,
         deadlines: Deadlines,
         failure_groups: Sequence[Sequence[int]] = (),
+        listener: Listener | None = None,
     ) -> None:
-        self.topology = topology
-        self.failure_groups = failure_groups
-        self.operations = [0] * topology.world_size
-        self.landed: set[int] = set()
-        self._arena = arena
         self._order = order
+        self._attempt = order.attempt
         self._faults = faults
         self._record = record
         self._deadlines = deadlines
-        self._attempt = order.attempt
-        self._inbox: Inbox = queue.SimpleQueue()
-        self._nodes: list[Node] = []
-        self._alive: set[int] = set()
-        self._stopped: set[int] = set()
-        self._codes: dict[int, int | None] = {}
+        self._failure_groups = failure_groups
+        self._listener = listener or Listener()
+        self._ranks = Ranks(arena, topology, order.attempt, record, self._hear)
+        self._injected: set[int] = set()
         self._held: dict[int, dict[int, Held]] = {}
+        self._first: dict[int, Held] = {}
+        """For each fault that was ready, what is told of it: the operation of its first trigger."""
         self._ready: list[int] = []
+        self._steps: list[Operation] = []
         self._reasons: dict[int, str] = {}
-        self._current = -1
-        self._last_progress = 0.0
-        self._survivors_until: float | None = None
-        self._nothing_there = ""
         self._hung = False
 
-    def run(self) -> j.AttemptOutcome:
-        """Launch, watch, strike. Returns how the attempt ended. Raises HarnessError for trouble of the harness."""
-        self._launch()
-        while self._alive:
-            self._pump(TICK_SECONDS)
-            while self._ready:
-                self._land(self._ready.pop(0))
-            if self._alive and self._alive <= self._stopped:
-                self._kill(sorted(self._alive), "fault")
+    @property
+    def seconds(self) -> float:
+        """From the launch to the last sign of progress, for deadlines only."""
+        return self._ranks.last_progress - self._ranks.started
+
+    def inject_between(self, previous: Topology) -> None:
+        """Inject, before any rank runs, what changes the topology or the storage that the attempt before has left."""
+        current = previous
         for index, fault in enumerate(self._faults):
-            if index not in self.landed:
+            changed = fault.topology(current)
+            control = self._control(index)
+            evidence = f"{current} became {changed}" if changed != current else fault.prepare(control)
+            current = changed
+            if evidence is not None:
+                self._record_injected(index, evidence, None, "")
+            elif control.nothing_there:
+                self._reasons[index] = control.nothing_there
+
+    def run(self) -> j.AttemptOutcome:
+        """Launch, observe, inject. Returns how the attempt ended. Raises HarnessError for trouble of the harness."""
+        ranks = self._ranks
+        ranks.launch(self._order, self._order.hold_steps or self._hold_steps())
+        while ranks.alive:
+            if not ranks.pump(TICK_SECONDS):
+                self._look_for_standstill()
+            while self._ready:
+                self._inject(self._ready.pop(0))
+            if ranks.alive and ranks.alive <= ranks.stopped:
+                ranks.kill(sorted(ranks.alive), "fault")
+        for index, fault in enumerate(self._faults):
+            if index not in self._injected:
                 self._record(
                     j.FaultMissed(attempt=self._attempt, fault=index, kind=fault.kind, reason=self._why_missed(index))
                 )
@@ -96,24 +139,10 @@ class AttemptRun(Acts):
                 attempt=self._attempt,
                 outcome=outcome,
                 confirmed=self._hung and self._deadlines.factor >= 3,
-                operations=tuple(self.operations),
+                operations=tuple(ranks.operations),
             )
         )
         return outcome
-
-    def _launch(self) -> None:
-        count = len(self.topology.ranks)
-        self._nodes = self._arena.distinct(count)
-        started = time.monotonic()
-        for node in self._nodes:
-            node.inbox = self._inbox
-            numbers = [number for number in range(count) if self._arena.nodes[number] is node]
-            places = tuple(self._place(number, rank) for number in numbers for rank in self.topology.ranks_on(number))
-            steps = self._hold_steps()
-            order = msgspec.structs.replace(self._order, places=places, address=node.address, hold_steps=steps)
-            node.start(order)
-        self._alive = set(range(self.topology.world_size))
-        self._started = self._last_progress = started
 
     def _hold_steps(self) -> dict[int, tuple[int, ...]]:
         """The steps before which some fault holds a rank's training thread."""
@@ -123,194 +152,151 @@ class AttemptRun(Acts):
                 found.setdefault(address.rank, []).append(int(address.path.partition(":")[2]))
         return {rank: tuple(sorted(steps)) for rank, steps in found.items()}
 
-    def _place(self, number: int, rank: int) -> Place:
-        return Place(rank, number, rank - self.topology.ranks_on(number).start, self._arena.tiers(number))
+    # What the ranks report
 
-    # What the nodes tell
-
-    def _pump(self, timeout_seconds: float) -> None:
-        """Take in what the nodes tell, waiting for the first message so long; look for a standstill where none comes."""
-        try:
-            node, message = self._inbox.get(timeout=timeout_seconds)
-        except queue.Empty:
-            if timeout_seconds >= TICK_SECONDS:
-                self._look_for_standstill()
-            return
-        self._last_progress = time.monotonic()
-        self._take(node, message)
-        self._drain()
-
-    def _drain(self) -> None:
-        while True:
-            try:
-                node, message = self._inbox.get_nowait()
-            except queue.Empty:
-                return
-            self._take(node, message)
-
-    def _take(self, node: Node, message: Push) -> None:
-        if node not in self._nodes:
-            return  # a node that was lost on purpose
+    def _hear(self, message: Push) -> None:
         match message:
-            case Rendezvous():
-                self._tell_others(node, message)
             case Mark() | ScriptModules():
                 pass
-            case Stepping():
-                self.stepping(message)
-            case Retained() | Referred() | Measured():
-                self.noted(message)
-            case Surroundings():
-                self.surrounded(message)
+            case Retained() | Referred() | Measured() | Surroundings() | Stepping():
+                self._listener.heard(message)
             case Held():
                 self._hold(message)
             case Struck():
-                self._struck(message)
-            case Exited():
-                self._exited(message)
-            case Trouble():
-                raise HarnessError(message.what)
+                self._answered(message)
             case _:
-                self._record(message)
-
-    def _tell_others(self, node: Node, message: Rendezvous) -> None:
-        for other in self._nodes:
-            if other is not node:
-                other.rendezvous(message)
-
-    def noted(self, message: Retained | Referred | Measured) -> None:
-        """What a life of another kind than training reports; see audit.py, reference.py and chaosckpt/measure/job.py."""
-
-    def surrounded(self, message: Surroundings) -> None:
-        """What a rank found around it; see chaosckpt/measure/drill_restart.py."""
-
-    def stepping(self, message: Stepping) -> None:
-        """A rank is about to train a step; see ladder.py."""
+                self._record(message)  # type: ignore[arg-type]  # Ranks has taken what is no event
 
     def _hold(self, held: Held) -> None:
+        if held.fault == SINGLE_STEP:
+            self._steps.append(held.operation)
+            self._ready.append(SINGLE_STEP)
+            return
         waiting = self._held.setdefault(held.fault, {})
         waiting[held.trigger] = held
-        if held.fault < 0 or len(waiting) == len(self._faults[held.fault].holds()):
+        if len(waiting) == len(self._faults[held.fault].holds()):
             self._ready.append(held.fault)
 
-    def _struck(self, struck: Struck) -> None:
+    def _answered(self, struck: Struck) -> None:
+        """A fault answered an operation by itself, on the node."""
         rank = struck.operation.address.rank
         self._record(j.ErrorInjected(attempt=self._attempt, rank=rank, error=struck.error, operation=struck.operation))
-        if struck.fault not in self.landed and not self._faults[struck.fault].holds():
-            self._landed(struck.fault, f"{struck.operation.address}: {struck.error}", struck.operation, struck.label)
-
-    def _landed(self, fault: int, evidence: str, operation: Operation | None, label: str) -> None:
-        self.landed.add(fault)
-        struck = self._faults[fault]
-        self._record(
-            j.FaultLanded(
-                attempt=self._attempt,
-                fault=fault,
-                kind=struck.kind,
-                evidence=evidence,
-                operation=operation,
-                label=label,
-                needs=tuple(sorted(struck.needs)),
-            )
-        )
-
-    def _exited(self, exited: Exited) -> None:
-        self._gone(exited.rank, exited.status, exited.by, exited.stderr_tail)
-        self.operations[exited.rank] = exited.operations
-        for what in exited.untraced:
-            # The gate's notes are sentences; of a ring for asynchronous operations it says that it was refused.
-            refused = what.endswith("was refused with ENOSYS")
-            self._record(j.Untraced(attempt=self._attempt, rank=exited.rank, what=what, refused=refused))
-
-    def _gone(self, rank: int, status: int, by: str, stderr_tail: str = "") -> None:
-        signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
-        code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
-        self._alive.discard(rank)
-        self._codes[rank] = code
-        tail = stderr_tail if code else ""
-        self._record(
-            j.RankExited(attempt=self._attempt, rank=rank, exit_code=code, signal=signal, by=by, stderr_tail=tail)  # type: ignore[arg-type]
-        )
+        if struck.fault not in self._injected and not self._faults[struck.fault].holds():
+            evidence = f"{struck.operation.address}: {struck.error}"
+            self._record_injected(struck.fault, evidence, struck.operation, struck.label)
 
     # Standstill
 
     def _look_for_standstill(self) -> None:
-        now = time.monotonic()
-        if self._survivors_until is not None:
+        ranks, now = self._ranks, time.monotonic()
+        if ranks.survivors_until is not None:
             # They may stand still for ever, which is no hang: they wait for what a fault took from them.
-            if now > max(self._survivors_until, self._progress_until(now)):
-                self._kill(None, "harness")
+            if now > max(ranks.survivors_until, self._progress_until(now)):
+                ranks.kill(None, "harness")
             return
-        partly = [fault for fault, held in self._held.items() if fault >= 0 and fault not in self.landed and held]
-        if partly and self._at_rest():
+        partly = [fault for fault, held in self._held.items() if fault not in self._injected and held]
+        if partly and ranks.quiescent():
             # What is held waits for a peer that itself waits: the cut can't be reached. Rest is exact, so no time decides this.
             for fault in partly:
                 wanted = len(self._faults[fault].holds())
                 self._reasons[fault] = f"only {len(self._held[fault])} of its {wanted} operations are reached together"
                 self._resume(fault)
             return
-        self._note_progress(now)
-        quiet = now - self._last_progress
+        ranks.note_progress(now)
+        quiet = now - ranks.last_progress
         if (
-            quiet > self._deadlines.hang_seconds and self._at_rest()
-        ) or now - self._started > self._deadlines.longest_seconds:
+            quiet > self._deadlines.hang_seconds and ranks.quiescent()
+        ) or now - ranks.started > self._deadlines.longest_seconds:
             self._hung = True
-            self._kill(None, "harness")
-
-    def _note_progress(self, now: float) -> None:
-        before = tuple(self.operations)
-        if self.counts() != before:
-            self._last_progress = now
+            ranks.kill(None, "harness")
 
     def _progress_until(self, now: float) -> float:
         """The end of the grace of a job that lost no rank: it goes on for as long as it gets anywhere."""
-        if len(self._alive) < self.topology.world_size or self._stopped:
+        ranks, deadlines = self._ranks, self._deadlines
+        if len(ranks.alive) < ranks.topology.world_size or ranks.stopped:
             return 0.0
-        self._note_progress(now)
-        return min(self._last_progress + self._deadlines.grace_seconds, self._started + self._deadlines.longest_seconds)
+        ranks.note_progress(now)
+        return min(ranks.last_progress + deadlines.grace_seconds, ranks.started + deadlines.longest_seconds)
 
-    def counts(self) -> tuple[int, ...]:
-        """Operations performed so far by each rank."""
-        for node in self._nodes:
-            for rank, number in node.counts().items():
-                self.operations[rank] = number
-        return tuple(self.operations)
+    # Injecting
 
-    # Striking
-
-    def _land(self, index: int) -> None:
+    def _inject(self, index: int) -> None:
+        if index == SINGLE_STEP:
+            self._single_step()
+            return
         held = self._held[index]
-        first = held[min(held)]
-        self._current = index
+        self._first[index] = held[min(held)]
+        control = self._control(index)
         try:
-            self._faults[index].land(self)
+            self._faults[index].land(control)
         except NotArrived as error:
             self._reasons[index] = str(error)
-            self.activate(False)
+            control.activate(False)
             self._resume(index)
             return
-        self._note_landing(index, first)
+        self._took_effect(index)
 
-    def _note_landing(self, index: int, first: Held) -> None:
-        if index not in self.landed:
+    def _control(self, index: int) -> FaultControl:
+        return FaultControl(
+            index,
+            self._ranks,
+            self._attempt,
+            self._record,
+            self._deadlines,
+            self._failure_groups,
+            lambda: self._took_effect(index),
+            lambda: self._resume(index),
+        )
+
+    def _single_step(self) -> None:
+        try:
+            self._ranks.await_quiescence(self._deadlines.rest_seconds)
+        except NotArrived:
+            self._ranks.kill(None, "harness")
+            return
+        # With several threads more than one operation may be held by now.
+        held, self._steps = self._steps, []
+        self._listener.stepped(held, self._ranks)
+        self._resume(SINGLE_STEP)
+
+    def _resume(self, index: int) -> None:
+        self._held.pop(index, None)
+        for node in self._ranks.nodes:
+            node.resume(index)
+
+    def _took_effect(self, index: int) -> None:
+        """Record, once, that a fault which held operations was injected."""
+        if index not in self._injected:
+            first = self._first[index]
             evidence = "; ".join(str(trigger) for trigger in self._faults[index].holds())
-            self._landed(index, f"held and struck {evidence}", first.operation, first.label)
+            self._record_injected(index, f"held and struck {evidence}", first.operation, first.label)
 
-    def _strikes_now(self) -> None:
-        held = self._held[self._current]
-        self._note_landing(self._current, held[min(held)])
+    def _record_injected(self, index: int, evidence: str, operation: Operation | None, label: str) -> None:
+        self._injected.add(index)
+        fault = self._faults[index]
+        self._record(
+            j.FaultLanded(
+                attempt=self._attempt,
+                fault=index,
+                kind=fault.kind,
+                evidence=evidence,
+                operation=operation,
+                label=label,
+                needs=tuple(sorted(fault.needs)),
+            )
+        )
 
     # The end
 
     def _why_missed(self, index: int) -> str:
         if self._faults[index].between:
-            return self._nothing_there or "there was nothing to strike"
+            return self._reasons.get(index, "there was nothing to strike")
         return self._reasons.get(index, "the attempt ended before its operation was reached")
 
     def _outcome(self) -> j.AttemptOutcome:
         if self._hung:
             return "hung"
-        if all(code == 0 for code in self._codes.values()):
+        if all(code == 0 for code in self._ranks.codes.values()):
             return "finished"
-        ended_by_fault = any(self._faults[index].ends != "nothing" for index in self.landed)
+        ended_by_fault = any(self._faults[index].ends != "nothing" for index in self._injected)
         return "killed" if ended_by_fault else "failed"

@@ -6,31 +6,23 @@ from collections.abc import Sequence
 
 import msgspec
 
-from chaosckpt.engine.messages import AttemptOrder, Measured, Referred, Retained
+from chaosckpt.engine.messages import AttemptOrder, Retained
 from chaosckpt.engine.runner.arena import Arena
-from chaosckpt.engine.runner.attempt import AttemptRun, Record
+from chaosckpt.engine.runner.attempt import AttemptRun, Heard, Listener, Record
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.model import journal as j
 from chaosckpt.model.topology import Topology
 
 
-class _AuditRun(AttemptRun):
-    """An attempt of which only the audit's own events are journalled."""
+class _Lists(Listener):
+    """What each rank's target lists as retained."""
 
-    def __init__(
-        self, arena: Arena, order: AttemptOrder, topology: Topology, record: Record, deadlines: Deadlines
-    ) -> None:
-        super().__init__(arena, order, topology, (), lambda event: _audited(event, record), deadlines)
+    def __init__(self) -> None:
         self.retained: dict[int, tuple[int, ...] | None] = {}
 
-    def noted(self, message: Retained | Referred | Measured) -> None:
+    def heard(self, message: Heard) -> None:
         if isinstance(message, Retained):
             self.retained[message.rank] = message.steps
-
-
-def _audited(event: j.AnyEvent, record: Record) -> None:
-    if isinstance(event, j.Audited):
-        record(event)
 
 
 def audit(
@@ -45,12 +37,17 @@ def audit(
 
     Nothing is recorded where the target offers no list of what it retains.
     """
-    auditing = msgspec.structs.replace(order, audit=tuple(asked), faults=(), hold_steps={})
-    run = _AuditRun(arena, auditing, topology, record, deadlines)
-    outcome = run.run()
-    if None in run.retained.values():
+    auditing = msgspec.structs.replace(order, audit=tuple(asked), faults=())
+
+    def record_audited(event: j.AnyEvent) -> None:
+        if isinstance(event, j.Audited):
+            record(event)
+
+    found = _Lists()
+    outcome = AttemptRun(arena, auditing, topology, (), record_audited, deadlines, listener=found).run()
+    if None in found.retained.values():
         return
-    lists = [set(steps or ()) for steps in run.retained.values()]
+    lists = [set(steps or ()) for steps in found.retained.values()]
     retained = sorted(set.intersection(*lists)) if lists else []
     record(
         j.AuditEnded(

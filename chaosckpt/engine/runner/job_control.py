@@ -1,143 +1,117 @@
-"""What faults do to a running job: the acts of a JobControl, carried out on the nodes of one attempt."""
+"""What a fault may do to a running job: the JobControl of one fault, carried out on the nodes of its attempt."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
-from chaosckpt.engine.messages import Cause, Held
 from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.runner.ranks import TICK_SECONDS, NotArrived, Ranks, Record
 from chaosckpt.model import journal as j
 from chaosckpt.model.disturbance import Disturbance
-from chaosckpt.model.topology import Topology
-
-if TYPE_CHECKING:
-    from chaosckpt.engine.local import Node
-    from chaosckpt.engine.runner.arena import Arena
-
-TICK_SECONDS = 1.0
-LOOK_AGAIN_SECONDS = 0.002
-Record = Callable[[j.AnyEvent], None]
 
 
-class NotArrived(Exception):
-    """The job did not come to the place where a fault was to strike."""
+class FaultControl:
+    """The JobControl (chaosckpt/model/fault.py) that one fault of an attempt is given.
 
+    `took_effect` journals that the fault was injected, before anything that follows from it is told; `release` lets go what it holds.
+    """
 
-class Acts:
-    """The acts of an attempt's faults; the attempt itself (chaosckpt/engine/runner/attempt.py) launches and watches the job."""
+    def __init__(
+        self,
+        fault: int,
+        ranks: Ranks,
+        attempt: int,
+        record: Record,
+        deadlines: Deadlines,
+        failure_groups: Sequence[Sequence[int]],
+        took_effect: Callable[[], None],
+        release: Callable[[], None],
+    ) -> None:
+        self.topology = ranks.topology
+        self.failure_groups = failure_groups
+        self.nothing_there = ""
+        """Why there was nothing that it could have changed between two attempts, in words."""
+        self._fault = fault
+        self._ranks = ranks
+        self._arena = ranks.arena
+        self._attempt = attempt
+        self._record = record
+        self._deadlines = deadlines
+        self._took_effect = took_effect
+        self._release = release
 
-    topology: Topology
-    failure_groups: Sequence[Sequence[int]]
-    _arena: Arena
-    _nodes: list[Node]
-    _attempt: int
-    _record: Record
-    _deadlines: Deadlines
-    _alive: set[int]
-    _stopped: set[int]
-    _held: dict[int, dict[int, Held]]
-    _current: int
-    _survivors_until: float | None
-    _nothing_there: str
-
-    def _pump(self, timeout_seconds: float) -> None:
-        raise NotImplementedError
-
-    def _drain(self) -> None:
-        raise NotImplementedError
-
-    def _gone(self, rank: int, status: int, by: str, stderr_tail: str = "") -> None:
-        raise NotImplementedError
-
-    def _strikes_now(self) -> None:
-        """Journal that the current fault landed, before anything that follows from it is told."""
-        raise NotImplementedError
-
-    def _at_rest(self) -> bool:
-        if len(self._nodes) == 1:
-            return self._nodes[0].quiescent()
-        first = [node.sample() for node in self._nodes]
-        return None not in first and first == [node.sample() for node in self._nodes]
+    # While ranks run
 
     def await_rest(self) -> None:
         """See JobControl."""
-        until = time.monotonic() + self._deadlines.rest_seconds
-        while not self._at_rest():
-            if time.monotonic() > until:
-                raise NotArrived("the other ranks did not come to rest")
-            self._pump(LOOK_AGAIN_SECONDS)
-        self._drain()
+        self._ranks.await_quiescence(self._deadlines.rest_seconds)
 
     def kill_job(self) -> None:
         """See JobControl. Every gate is shut before the first process dies, so that nobody's death is another's chance."""
-        for node in self._nodes:
+        for node in self._ranks.nodes:
             node.freeze()
-        self._kill(None, "fault")
-
-    def _kill(self, ranks: Sequence[int] | None, by: Cause) -> bool:
-        found = [node.kill(ranks, by) for node in self._nodes]
-        return any(found)
+        self._ranks.kill(None, "fault")
 
     def kill_rank(self, rank: int) -> None:
         """See JobControl."""
-        if not self._kill([rank], "fault"):
+        if not self._ranks.kill([rank], "fault"):
             raise NotArrived(f"no process of rank {rank} was found")
         self._let_survivors_live()
 
     def kill_process(self) -> None:
         """See JobControl."""
-        for node in self._nodes:
-            node.kill_holder(self._current)
+        for node in self._ranks.nodes:
+            node.kill_holder(self._fault)
         self._let_survivors_live()
 
     def stop_rank(self, rank: int) -> None:
         """See JobControl."""
-        if not any(node.suspend(rank) for node in self._nodes):
+        if not any(node.suspend(rank) for node in self._ranks.nodes):
             raise NotArrived(f"no process of rank {rank} was found")
-        self._strikes_now()
-        self._stopped.add(rank)
+        self._took_effect()
+        self._ranks.stopped.add(rank)
         self._let_survivors_live()
 
     def await_survivors(self) -> None:
         """See JobControl."""
-        while self._alive - self._stopped and time.monotonic() < (self._survivors_until or 0):
-            self._pump(TICK_SECONDS / 2)
+        ranks = self._ranks
+        while ranks.alive - ranks.stopped and time.monotonic() < (ranks.survivors_until or 0):
+            ranks.pump(TICK_SECONDS / 2)
 
     def continue_rank(self, rank: int) -> None:
         """See JobControl."""
-        self._stopped.discard(rank)
-        for node in self._nodes:
+        self._ranks.stopped.discard(rank)
+        for node in self._ranks.nodes:
             node.wake(rank)
-        self._resume(self._current)
+        self._release()
         self._let_survivors_live()
 
     def _let_survivors_live(self) -> None:
-        self._survivors_until = time.monotonic() + self._deadlines.grace_seconds
+        self._ranks.survivors_until = time.monotonic() + self._deadlines.grace_seconds
 
     def terminate(self, ranks: Sequence[int]) -> None:
         """See JobControl."""
-        for node in self._nodes:
+        for node in self._ranks.nodes:
             node.terminate(ranks)
 
     def lose_node(self, node: int) -> None:
         """See JobControl."""
         if node >= len(self.topology.ranks):
             return
-        self._drain()
+        self._ranks.drain()
         ranks = list(self.topology.ranks_on(node))
         carrier = self._arena.nodes[node]
         if self._arena.dedicated:
-            self._nodes.remove(carrier)
+            self._ranks.nodes.remove(carrier)
             # The process group of the machine that is gone: its ranks die with it, and nobody is left there to report it.
             files = carrier.lose(self._arena.tiers(node)["local"])
             self._arena.lose(node)
             for rank in ranks:
-                if rank in self._alive:
-                    self._gone(rank, 9, "fault")
+                if rank in self._ranks.alive:
+                    self._ranks.gone(rank, 9, "fault")
         else:
-            self._kill(ranks, "fault")
+            self._ranks.kill(ranks, "fault")
             files = carrier.drop(self._arena.tiers(node)["local"])
             self._arena.lose(node)
         self._record(j.StorageDestroyed(attempt=self._attempt, tier="local", node=node, files=files, cause="node-loss"))
@@ -145,25 +119,20 @@ class Acts:
 
     def activate(self, on: bool = True) -> None:
         """See JobControl."""
-        for node in self._nodes:
-            node.activate(self._current, on)
+        for node in self._ranks.nodes:
+            node.activate(self._fault, on)
         if on:
-            self._strikes_now()
+            self._took_effect()
 
     def resume(self) -> None:
         """See JobControl."""
-        self._resume(self._current)
-
-    def _resume(self, fault: int) -> None:
-        self._held.pop(fault, None)
-        for node in self._nodes:
-            node.resume(fault)
+        self._release()
 
     def run_for(self, seconds: float) -> None:
         """See JobControl."""
         until = time.monotonic() + seconds
-        while self._alive and (left := until - time.monotonic()) > 0:
-            self._pump(min(left, TICK_SECONDS / 2))
+        while self._ranks.alive and (left := until - time.monotonic()) > 0:
+            self._ranks.pump(min(left, TICK_SECONDS / 2))
 
     # Between two attempts
 
@@ -180,7 +149,7 @@ class Acts:
         carrier = self._arena.nodes[node or 0]
         found = carrier.mutate(tier, self._arena.tiers(node or 0)[tier], disturbance)
         if not found:
-            self._nothing_there = f"there was nothing on {tier} storage that it could strike"
+            self.nothing_there = f"there was nothing on {tier} storage that it could strike"
         for one in found:
             self._record(
                 j.StorageDisturbed(

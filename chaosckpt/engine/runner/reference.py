@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from chaosckpt.engine.messages import AttemptOrder, Measured, ReferenceOrder, Referred, Retained
+from chaosckpt.engine.messages import AttemptOrder, ReferenceOrder, Referred
 from chaosckpt.engine.runner.arena import Arena
-from chaosckpt.engine.runner.attempt import AttemptRun
+from chaosckpt.engine.runner.attempt import AttemptRun, Heard, Listener
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
@@ -116,29 +116,29 @@ class References:
             collective_timeout_seconds=deadlines.collective_seconds,
             reference=ReferenceOrder(source=source, kept=last.kept, directory=directory),
         )
-        run = _ReferenceRun(arena, order, topology, deadlines)
-        outcome = run.run()
+        reports = _Reports()
+        outcome = AttemptRun(arena, order, topology, (), reports.record, deadlines, listener=reports).run()
         if outcome != "finished":
             raise HarnessError(
-                f"the reference job with {topology} ranks {outcome}{run.said}; it runs without the target"
+                f"the reference job with {topology} ranks {outcome}{reports.said}; it runs without the target"
             )
-        return run.trained(directory)
+        return reports.trained(directory)
 
 
-class _ReferenceRun(AttemptRun):
-    """A reference life on its nodes; nothing of it is journalled."""
+class _Reports(Listener):
+    """What the ranks of a reference job report; nothing of it is journalled."""
 
-    def __init__(self, arena: Arena, order: AttemptOrder, topology: Topology, deadlines: Deadlines) -> None:
-        super().__init__(arena, order, topology, (), self._listen, deadlines)
+    def __init__(self) -> None:
         self.said = ""
         self._digests: dict[int, dict[int, StateDigest]] = {}
         self._traces: dict[int, dict[int, j.StepTrace]] = {}
 
-    def _listen(self, event: j.AnyEvent) -> None:
+    def record(self, event: j.AnyEvent) -> None:
+        """Keep only the first error, for the sentence in case it fails."""
         if isinstance(event, j.Raised) and not self.said:
             self.said = f" on rank {event.rank} with {event.error_type}: {event.message}"
 
-    def noted(self, message: Retained | Referred | Measured) -> None:
+    def heard(self, message: Heard) -> None:
         if not isinstance(message, Referred):
             return
         if message.digest is not None:

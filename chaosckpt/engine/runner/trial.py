@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from chaosckpt.engine.messages import AttemptOrder
 from chaosckpt.engine.runner.arena import Arena
@@ -15,11 +14,9 @@ from chaosckpt.engine.runner.reference import References
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census
-from chaosckpt.model.fault import Fault
 from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import AttemptPlan, Schedule, to_builtins
-from chaosckpt.model.topology import Topology
 
 
 def run_trial(
@@ -122,7 +119,7 @@ def _attempts(
         )
         groups = scenario.topology.groups
         run = AttemptRun(arena, order, topology, plan.faults, record, deadlines, groups)
-        strike_between(run, plan.faults, number, previous, record)
+        run.inject_between(previous)
         closing = number == len(plans) - 1
         record(
             j.AttemptStarted(
@@ -149,16 +146,3 @@ def something_acknowledged(events: Sequence[j.AnyEvent]) -> bool:
         if isinstance(event, j.Acknowledged):
             ranks.setdefault((event.attempt, event.step), set()).add(event.rank)
     return any(len(found) == worlds[attempt] for (attempt, _), found in ranks.items())
-
-
-def strike_between(run: AttemptRun, faults: tuple[Fault, ...], attempt: int, current: Topology, record: Record) -> None:
-    """Strike what strikes between two attempts, with its evidence."""
-    for index, fault in enumerate(faults):
-        changed = fault.topology(current)
-        evidence: Any = f"{current} became {changed}" if changed != current else fault.prepare(run)
-        current = changed
-        if evidence is not None:
-            run.landed.add(index)
-            needs = tuple(sorted(fault.needs))
-            landed = j.FaultLanded(attempt=attempt, fault=index, kind=fault.kind, evidence=evidence, needs=needs)
-            record(landed)
