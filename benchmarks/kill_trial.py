@@ -8,7 +8,7 @@ from benchmarks import cpu
 from benchmarks.arenas import PATIENT, operations
 from chaosckpt import oracle
 from chaosckpt.engine.arena import Arena
-from chaosckpt.engine.local import LocalNode
+from chaosckpt.engine.runner.node_client import LocalNode
 from chaosckpt.engine.trial import run_trial
 from chaosckpt.errors import HarnessError
 from chaosckpt.faults.cut import Cut

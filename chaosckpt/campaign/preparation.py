@@ -8,12 +8,13 @@ from pathlib import Path
 import msgspec
 
 from chaosckpt.campaign.script_arenas import open_script_arena
-from chaosckpt.engine import census_cache, gate_mode, golden, storage
+from chaosckpt.engine import census_cache, gate_mode, golden
 from chaosckpt.engine.arena import Arena, local_arena
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.script_arena import ScriptArena
 from chaosckpt.engine.script_facts import CommandFacts
 from chaosckpt.engine.script_golden import ScriptGolden
+from chaosckpt.engine.wire import storage
 from chaosckpt.errors import UsageError
 from chaosckpt.model.census import Census
 from chaosckpt.model.scenario import Scenario

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from chaosckpt import plugins
 from chaosckpt.campaign.command_check import check_command
-from chaosckpt.engine.launcher import SET_BY_HARNESS
+from chaosckpt.engine.node.launcher import SET_BY_HARNESS
 from chaosckpt.errors import UsageError
 from chaosckpt.model.command import RANKS, CommandSettings
 from chaosckpt.model.scenario import Scenario, TargetSettings, TopologySettings

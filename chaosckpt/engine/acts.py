@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.messages import Cause, Held
+from chaosckpt.engine.wire.reports import Cause, Held
 from chaosckpt.model import journal as j
 from chaosckpt.model.disturbance import Disturbance
 from chaosckpt.model.topology import Topology
 
 if TYPE_CHECKING:
     from chaosckpt.engine.arena import Arena
-    from chaosckpt.engine.local import Node
+    from chaosckpt.engine.runner.node_client import Node
 
 TICK_SECONDS = 1.0
 LOOK_AGAIN_SECONDS = 0.002

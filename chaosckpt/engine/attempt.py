@@ -12,14 +12,13 @@ import msgspec
 from chaosckpt.engine.acts import TICK_SECONDS, Acts, NotArrived, Record
 from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.local import Inbox, Node
-from chaosckpt.engine.messages import (
-    AttemptOrder,
+from chaosckpt.engine.runner.node_client import Inbox, Node
+from chaosckpt.engine.wire.orders import AttemptOrder, Place
+from chaosckpt.engine.wire.reports import (
     Exited,
     Held,
     Mark,
     Measured,
-    Place,
     Push,
     Referred,
     Rendezvous,

@@ -9,7 +9,8 @@ import msgspec
 from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.attempt import AttemptRun, Record
 from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.messages import AttemptOrder, Measured, Referred, Retained
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.reports import Measured, Referred, Retained
 from chaosckpt.model import journal as j
 from chaosckpt.model.topology import Topology
 

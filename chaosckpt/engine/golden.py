@@ -17,8 +17,9 @@ from chaosckpt.engine.commits import find_commits, with_stages
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.ladder import climb, reach, training
 from chaosckpt.engine.leftovers import inventory
-from chaosckpt.engine.messages import AttemptOrder, Labelled
 from chaosckpt.engine.prefixes import Prefixes
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.reports import Labelled
 from chaosckpt.errors import UsageError
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Bare, Census, GoldenRun, Label, Point

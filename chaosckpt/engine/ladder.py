@@ -7,7 +7,8 @@ import msgspec
 from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.attempt import AttemptRun
 from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.messages import AttemptOrder, Held, Stepping
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.reports import Held, Stepping
 from chaosckpt.model.census import GoldenRun
 from chaosckpt.model.operation import Address
 from chaosckpt.model.topology import Topology

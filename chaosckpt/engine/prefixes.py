@@ -9,7 +9,8 @@ from typing import Protocol
 import msgspec
 
 from chaosckpt.engine.arena import Arena
-from chaosckpt.engine.messages import AttemptOrder, Labelled
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.reports import Labelled
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import GoldenRun, Point
 from chaosckpt.model.operation import Operation

@@ -10,7 +10,8 @@ import msgspec
 from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.attempt import AttemptRun
 from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.messages import AttemptOrder, Measured, ReferenceOrder, Referred, Retained
+from chaosckpt.engine.wire.orders import AttemptOrder, ReferenceOrder
+from chaosckpt.engine.wire.reports import Measured, Referred, Retained
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
 from chaosckpt.model.digest import StateDigest, combine, fingerprint, part_fingerprints

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from chaosckpt.engine import census_cache
-from chaosckpt.engine.rank_process import decode_path
+from chaosckpt.engine.node.rank_process import decode_path
 from chaosckpt.engine.script_arena import ScriptArena
 from chaosckpt.engine.script_facts import SHOWN, CommandFacts, Golden, facts_of
 from chaosckpt.engine.script_files import seen
@@ -17,7 +17,7 @@ from chaosckpt.engine.script_labels import ends_of_saves, labelled, points
 from chaosckpt.engine.script_put_back import put_back
 from chaosckpt.engine.script_rolling import made_anew
 from chaosckpt.engine.script_run import Run, launch
-from chaosckpt.engine.storage import shortage
+from chaosckpt.engine.wire.storage import shortage
 from chaosckpt.errors import UsageError
 from chaosckpt.model.census import Bare, Census, GoldenRun
 from chaosckpt.model.checkpoints import (

@@ -9,11 +9,11 @@ import msgspec
 
 from chaosckpt.engine.attempt import AttemptRun
 from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.messages import AttemptOrder
 from chaosckpt.engine.script_arena import ScriptArena
 from chaosckpt.engine.script_files import seen
 from chaosckpt.engine.script_probe import told
 from chaosckpt.engine.script_result import result_of
+from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.model import journal as j
 from chaosckpt.model.checkpoints import FileSeen
 from chaosckpt.model.command import CommandSettings

@@ -8,15 +8,15 @@ import msgspec
 
 from chaosckpt.engine.attempt import AttemptRun, Record
 from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.messages import AttemptOrder
+from chaosckpt.engine.forkserver.warm_up_command import PROMISES
 from chaosckpt.engine.script_arena import ScriptArena
 from chaosckpt.engine.script_facts import CommandFacts
 from chaosckpt.engine.script_files import seen
 from chaosckpt.engine.script_probe import told
 from chaosckpt.engine.script_result import result_of, same_result
 from chaosckpt.engine.script_run import matches
-from chaosckpt.engine.script_warm import PROMISES
 from chaosckpt.engine.trial import journalled, strike_between
+from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census, Label
 from chaosckpt.model.checkpoints import Naming, StepFiles, by_step

@@ -10,8 +10,8 @@ from chaosckpt.engine.attempt import AttemptRun, Record
 from chaosckpt.engine.audit import audit, wanted
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.leftovers import storage_left
-from chaosckpt.engine.messages import AttemptOrder
 from chaosckpt.engine.reference import References
+from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import msgspec
 
-from chaosckpt.engine import gate_mode, storage
+from chaosckpt.engine import gate_mode
 from chaosckpt.engine.arena import Arena, local_arena
 from chaosckpt.engine.reference import References
 from chaosckpt.engine.trial import guarantees
+from chaosckpt.engine.wire import storage
 from chaosckpt.errors import UsageError
 from chaosckpt.measure import file_system
 from chaosckpt.measure.drill_certificate import Carried, Seen, certificate

@@ -10,9 +10,10 @@ from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.attempt import AttemptRun
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.golden import points as points_of
-from chaosckpt.engine.messages import AttemptOrder, Labelled
 from chaosckpt.engine.reference import References
 from chaosckpt.engine.trial import run_trial
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.reports import Labelled
 from chaosckpt.faults.cut import Cut
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Point, unsteady

@@ -11,10 +11,11 @@ from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.attempt import AttemptRun
 from chaosckpt.engine.audit import audit
 from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.messages import AttemptOrder, Surroundings
+from chaosckpt.engine.rank.environment import began, filters
 from chaosckpt.engine.reference import References
-from chaosckpt.engine.surroundings import began, filters
 from chaosckpt.engine.trial import guarantees, something_acknowledged
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.reports import Surroundings
 from chaosckpt.errors import HarnessError
 from chaosckpt.measure.drill_allocation import Allocation
 from chaosckpt.model import journal as j

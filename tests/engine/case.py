@@ -14,7 +14,7 @@ from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.attempt import AttemptRun
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.golden import measure
-from chaosckpt.engine.messages import AttemptOrder
+from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.faults.cut import Cut
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census, Point

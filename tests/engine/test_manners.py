@@ -10,8 +10,8 @@ import numpy
 import pytest
 
 from chaosckpt.engine.arena import node_settings
-from chaosckpt.engine.audit_life import retained_steps
 from chaosckpt.engine.golden import measure
+from chaosckpt.engine.rank.audit import retained_steps
 from chaosckpt.errors import PluginError, UsageError
 from chaosckpt.faults.errno import StorageError
 from chaosckpt.model import journal as j

@@ -1,0 +1,1 @@
+"""The trial runner: attempts on the nodes of an arena."""
