@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Literal
 
 from chaosckpt.campaign.preparation import open_local
-from chaosckpt.engine.messages import AttemptOrder, Labelled
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun
 from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.reports import Labelled
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
 from chaosckpt.model.scenario import RunSettings, Scenario, TargetSettings, TopologySettings

@@ -7,8 +7,8 @@ import time
 from benchmarks import cpu
 from benchmarks.arenas import PATIENT, operations
 from chaosckpt import oracle
-from chaosckpt.engine.local import LocalNode
 from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.node_client import LocalNode
 from chaosckpt.engine.runner.trial import run_trial
 from chaosckpt.errors import HarnessError
 from chaosckpt.faults.cut import Cut

@@ -34,8 +34,8 @@ from chaosckpt.campaign.ray_cluster import Cluster, connect
 from chaosckpt.campaign.script_arenas import ScriptArenas
 from chaosckpt.campaign.search import Search
 from chaosckpt.campaign.store import JournalFile, TrialLog
-from chaosckpt.engine import storage
 from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.wire import storage
 from chaosckpt.errors import ChaosckptError, HarnessError, UsageError, of_this_machine
 from chaosckpt.model.summary import CampaignSummary, Progress
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 
 from chaosckpt.campaign.script_arenas import open_script_arena
-from chaosckpt.engine import storage
 from chaosckpt.engine.golden import cache
 from chaosckpt.engine.golden.census import measure
 from chaosckpt.engine.golden.command import ScriptGolden
@@ -17,6 +16,7 @@ from chaosckpt.engine.runner import gate_mode
 from chaosckpt.engine.runner.arena import Arena, local_arena
 from chaosckpt.engine.runner.command_arena import ScriptArena
 from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.wire import storage
 from chaosckpt.errors import UsageError
 from chaosckpt.model.census import Census
 from chaosckpt.model.scenario import Scenario

@@ -23,7 +23,7 @@ import msgspec
 import tenacity
 
 from chaosckpt.campaign.ray_janitor import SESSION, Janitor, clear_away
-from chaosckpt.engine import storage
+from chaosckpt.engine.wire import storage
 from chaosckpt.errors import HarnessError, UsageError
 
 _OBJECT_STORE_BYTES = 80 << 20

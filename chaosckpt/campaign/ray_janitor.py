@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from chaosckpt.engine import storage
+from chaosckpt.engine.wire import storage
 
 SESSION = "CHAOSCKPT_SESSION"
 """The variable with the token."""

@@ -25,10 +25,10 @@ import msgspec
 
 from chaosckpt.campaign.ray_cluster import Cluster, imported_ray
 from chaosckpt.campaign.ray_janitor import SESSION
-from chaosckpt.engine import storage
-from chaosckpt.engine.channel import Channel
-from chaosckpt.engine.local import ConnectedNode, environment_with
-from chaosckpt.engine.messages import NodeSettings
+from chaosckpt.engine.runner.node_client import ConnectedNode, environment_with
+from chaosckpt.engine.wire import storage
+from chaosckpt.engine.wire.channel import Channel
+from chaosckpt.engine.wire.orders import NodeSettings
 from chaosckpt.errors import HarnessError, UsageError
 
 ACTOR_SECONDS = 120.0
@@ -81,7 +81,14 @@ class NodeActor:
             connection.settimeout(None)
             be_prompt(connection)
             connection.sendall(token.encode())
-            command = [sys.executable, "-P", "-m", "chaosckpt.engine.node", str(connection.fileno()), str(os.getpid())]
+            command = [
+                sys.executable,
+                "-P",
+                "-m",
+                "chaosckpt.engine.node.server",
+                str(connection.fileno()),
+                str(os.getpid()),
+            ]
             return subprocess.Popen(
                 command,
                 pass_fds=[connection.fileno()],
@@ -137,7 +144,7 @@ class NodeActor:
 
 
 class RayNode(ConnectedNode):
-    """A node of the trial runner (chaosckpt.engine.local.Node) whose process is owned by an actor."""
+    """A node of the trial runner (chaosckpt.engine.runner.node_client.Node) whose process is owned by an actor."""
 
     def __init__(self, actor: Any, channel: Channel, settings: NodeSettings, birth: Birth) -> None:
         self.actor = actor

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from chaosckpt.engine import storage
 from chaosckpt.engine.runner.command_arena import ScriptArena, script_arena
+from chaosckpt.engine.wire import storage
 from chaosckpt.errors import HarnessError
 from chaosckpt.model.scenario import Scenario
 

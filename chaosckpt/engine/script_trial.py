@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import msgspec
 
+from chaosckpt.engine.forkserver.warm_up_command import PROMISES
 from chaosckpt.engine.golden.command_facts import CommandFacts
 from chaosckpt.engine.golden.command_run import matches
-from chaosckpt.engine.messages import AttemptOrder
 from chaosckpt.engine.runner.attempt import AttemptRun, Record
 from chaosckpt.engine.runner.command_arena import ScriptArena
 from chaosckpt.engine.runner.command_result import result_of, same_result
@@ -16,7 +16,7 @@ from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.runner.trial import journalled
 from chaosckpt.engine.script_files import seen
 from chaosckpt.engine.script_probe import told
-from chaosckpt.engine.script_warm import PROMISES
+from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census, Label
 from chaosckpt.model.checkpoints import Naming, StepFiles, by_step

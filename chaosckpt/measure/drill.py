@@ -12,12 +12,12 @@ from pathlib import Path
 
 import msgspec
 
-from chaosckpt.engine import storage
-from chaosckpt.engine.launcher import SET_BY_HARNESS
+from chaosckpt.engine.node.launcher import SET_BY_HARNESS
 from chaosckpt.engine.runner import gate_mode
 from chaosckpt.engine.runner.arena import Arena, local_arena
 from chaosckpt.engine.runner.reference import References
 from chaosckpt.engine.runner.trial import guarantees
+from chaosckpt.engine.wire import storage
 from chaosckpt.errors import UsageError
 from chaosckpt.measure import file_system
 from chaosckpt.measure.drill_certificate import Carried, Seen, certificate

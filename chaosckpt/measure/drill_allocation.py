@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 import chaosckpt
-from chaosckpt.engine import storage
-from chaosckpt.engine.local import LocalNode
 from chaosckpt.engine.runner.arena import Arena, node_settings
+from chaosckpt.engine.runner.node_client import LocalNode
+from chaosckpt.engine.wire import storage
 from chaosckpt.model.scenario import Scenario
 
 

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from chaosckpt.engine.golden.census import points as points_of
-from chaosckpt.engine.messages import AttemptOrder, Labelled
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.runner.reference import References
 from chaosckpt.engine.runner.trial import run_trial
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.reports import Labelled
 from chaosckpt.faults.cut import Cut
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Point, unsteady

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import msgspec
 
-from chaosckpt.engine.messages import AttemptOrder, Surroundings
+from chaosckpt.engine.rank.environment import began, filters
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun, Heard, Listener
 from chaosckpt.engine.runner.audit import audit
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.runner.reference import References
 from chaosckpt.engine.runner.trial import guarantees, something_acknowledged
-from chaosckpt.engine.surroundings import began, filters
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.reports import Surroundings
 from chaosckpt.errors import HarnessError
 from chaosckpt.measure.drill_allocation import Allocation
 from chaosckpt.model import journal as j

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import msgspec
 
-from chaosckpt.engine import storage
 from chaosckpt.engine.golden.census import failure
-from chaosckpt.engine.instruments import seccomp
-from chaosckpt.engine.local import LocalNode
-from chaosckpt.engine.messages import AttemptOrder, Measured, MeasureOrder
+from chaosckpt.engine.rank.instruments import seccomp
 from chaosckpt.engine.runner.arena import Arena, node_settings
 from chaosckpt.engine.runner.attempt import AttemptRun, Heard, Listener
 from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.runner.node_client import LocalNode
+from chaosckpt.engine.wire import storage
+from chaosckpt.engine.wire.orders import AttemptOrder, MeasureOrder
+from chaosckpt.engine.wire.reports import Measured
 from chaosckpt.errors import HarnessError, UsageError
 from chaosckpt.model import journal as j
 from chaosckpt.model.metered import Metered

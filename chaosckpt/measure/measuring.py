@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from chaosckpt.engine.messages import MeasureOrder
+from chaosckpt.engine.wire.orders import MeasureOrder
 from chaosckpt.measure import boundary, checks, dependencies, figures, neighbours, notes, restarts, space
 from chaosckpt.measure.failure_rate import assumed
 from chaosckpt.measure.file_system import file_systems

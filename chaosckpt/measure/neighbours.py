@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
 from chaosckpt.engine.golden.census import failure
-from chaosckpt.engine.messages import MeasureOrder
+from chaosckpt.engine.wire.orders import MeasureOrder
 from chaosckpt.errors import ChaosckptError, HarnessError, UsageError
 from chaosckpt.measure.figures import NO_TIME
 from chaosckpt.measure.job import Job, open_job

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from chaosckpt.engine.messages import MeasureOrder
+from chaosckpt.engine.wire.orders import MeasureOrder
 from chaosckpt.errors import UsageError
 from chaosckpt.measure import page_cache
 from chaosckpt.measure.figures import restart

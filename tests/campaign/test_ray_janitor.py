@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from chaosckpt.campaign.ray_janitor import SESSION, carrying, clear_away
-from chaosckpt.engine import storage
+from chaosckpt.engine.wire import storage
 from tests.campaign.ray_cases import holds_within
 
 SLEEPER = [sys.executable, "-c", "input()"]
@@ -81,7 +81,7 @@ def test_a_dismissed_janitor_touches_nothing(tmp_path) -> None:
 
 def test_what_a_dead_driver_left_is_swept(tmp_path) -> None:
     """A marked directory of a process that is gone is removed; those of the living, and those without a mark, stay."""
-    make = "import pathlib, sys; from chaosckpt.engine import storage; storage.make(pathlib.Path(sys.argv[1]))"
+    make = "import pathlib, sys; from chaosckpt.engine.wire import storage; storage.make(pathlib.Path(sys.argv[1]))"
     dead, alive, foreign = (tmp_path / f"{storage.PREFIX}{name}" for name in ("dead", "alive", "foreign"))
     subprocess.run([sys.executable, "-c", make, str(dead)], check=True)
     storage.make(alive)

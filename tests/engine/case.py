@@ -11,10 +11,10 @@ from chaosckpt.campaign import scenario as scenarios
 from chaosckpt.campaign.execution import Executor, Turns
 from chaosckpt.campaign.preparation import open_local
 from chaosckpt.engine.golden.census import measure
-from chaosckpt.engine.messages import AttemptOrder
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun
 from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.faults.cut import Cut
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census, Point

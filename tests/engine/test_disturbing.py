@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from chaosckpt.engine import storage
-from chaosckpt.engine.disturbing import disturb
-from chaosckpt.engine.rank_process import decode_path
+from chaosckpt.engine.node.mutation import disturb
+from chaosckpt.engine.node.rank_process import decode_path
+from chaosckpt.engine.wire import storage
 from chaosckpt.errors import HarnessError
 from chaosckpt.model.disturbance import CutOff, Disturbance, Disturbed, FlipBit, Plant, ReverseTimes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaosckpt.engine.labels import Phase
+from chaosckpt.engine.node.phase import Phase
 from chaosckpt.model.digest import StateDigest
 from chaosckpt.model.journal import SaveStarted
 from chaosckpt.model.operation import Address, Operation, Role

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from chaosckpt.engine.lineage import adopt_orphans, kill_trees, orphans
+from chaosckpt.engine.wire.process_tree import adopt_orphans, kill_trees, orphans
 
 
 def _adopt() -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy
 import pytest
 
-from chaosckpt.engine.audit_life import retained_steps
 from chaosckpt.engine.golden.census import measure
+from chaosckpt.engine.rank.audit import retained_steps
 from chaosckpt.engine.runner.arena import node_settings
 from chaosckpt.errors import PluginError, UsageError
 from chaosckpt.faults.errno import StorageError

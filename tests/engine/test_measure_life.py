@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from chaosckpt.engine.instruments import seccomp
-from chaosckpt.engine.messages import MeasureOrder
+from chaosckpt.engine.rank.instruments import seccomp
+from chaosckpt.engine.wire.orders import MeasureOrder
 from chaosckpt.errors import HarnessError, UsageError
 from chaosckpt.measure.job import Job, open_job
 from chaosckpt.measure.sweep import checkpoint_bytes

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from chaosckpt.engine.rank import Life, _guarded
+from chaosckpt.engine.rank.training import Life, _guarded
 
 
 class Failing(Life):

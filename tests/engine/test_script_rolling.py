@@ -6,8 +6,8 @@ import os
 
 import pytest
 
+from chaosckpt.engine.node.command_process import ScriptPhase
 from chaosckpt.engine.script_labels import ends_of_saves, labelled
-from chaosckpt.engine.script_process import ScriptPhase
 from chaosckpt.engine.script_rolling import made_anew, nth_number
 from chaosckpt.model.checkpoints import Naming, guessed_rolling
 from chaosckpt.model.operation import Address, Operation

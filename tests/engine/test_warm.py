@@ -12,16 +12,16 @@ import numpy
 import pytest
 import torch
 
-from chaosckpt.engine import huge_pages, warm
-from chaosckpt.engine.messages import NodeSettings
+from chaosckpt.engine.forkserver import huge_pages, warm_up
+from chaosckpt.engine.wire.orders import NodeSettings
 from chaosckpt.errors import PluginError
 from chaosckpt.model.settings import WorkloadSettings
 
 PRACTISE = """
 import os, torch
-from chaosckpt.engine import warm
+from chaosckpt.engine.forkserver import warm_up
 torch.set_num_threads(1)
-warm.practise()
+warm_up.practise()
 print(len(os.listdir("/proc/self/task")))
 """
 
@@ -30,7 +30,7 @@ def test_practice_leaves_nothing_behind(tmp_path, monkeypatch):
     """After practising the random streams stand where they stood, and no file is left."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     states = random.getstate(), numpy.random.get_state(legacy=False), torch.get_rng_state()
-    warm.practise()
+    warm_up.practise()
     assert random.getstate() == states[0]
     numpy.testing.assert_equal(numpy.random.get_state(legacy=False), states[1])
     assert torch.equal(torch.get_rng_state(), states[2])
@@ -73,5 +73,5 @@ def test_a_claim_that_cannot_be_is_refused(tmp_path, claim, said):
     file = tmp_path / "claims.py"
     file.write_text(f"from chaosckpt.targets.torch_save import TorchSave\nclass Odd(TorchSave):\n    {claim}\n")
     with pytest.raises(PluginError, match="Odd claims what can't be") as caught:
-        warm.target_facts(NodeSettings(target=f"{file}:Odd", options={}, workload=WorkloadSettings()))
+        warm_up.target_facts(NodeSettings(target=f"{file}:Odd", options={}, workload=WorkloadSettings()))
     assert said in str(caught.value)

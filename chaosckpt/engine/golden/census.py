@@ -13,11 +13,12 @@ from chaosckpt.engine.golden import cache
 from chaosckpt.engine.golden.points import Prefixes, find_commits, with_stages
 from chaosckpt.engine.golden.reach import reach, single_step, training
 from chaosckpt.engine.golden.recovery import sweep
-from chaosckpt.engine.messages import AttemptOrder, Labelled
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.runner.leftovers import inventory
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.reports import Labelled
 from chaosckpt.errors import UsageError
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Bare, Census, GoldenRun, Label, Point

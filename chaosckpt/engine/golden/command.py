@@ -12,12 +12,12 @@ from chaosckpt.engine.golden import cache
 from chaosckpt.engine.golden.command_facts import SHOWN, CommandFacts, Golden, facts_of
 from chaosckpt.engine.golden.command_run import Run, launch
 from chaosckpt.engine.golden.rewind import put_back
-from chaosckpt.engine.rank_process import decode_path
+from chaosckpt.engine.node.rank_process import decode_path
 from chaosckpt.engine.runner.command_arena import ScriptArena
 from chaosckpt.engine.script_files import seen
 from chaosckpt.engine.script_labels import ends_of_saves, labelled, points
 from chaosckpt.engine.script_rolling import made_anew
-from chaosckpt.engine.storage import shortage
+from chaosckpt.engine.wire.storage import shortage
 from chaosckpt.errors import UsageError
 from chaosckpt.model.census import Bare, Census, GoldenRun
 from chaosckpt.model.checkpoints import (

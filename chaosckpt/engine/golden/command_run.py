@@ -7,13 +7,13 @@ import time
 
 import msgspec
 
-from chaosckpt.engine.messages import AttemptOrder
 from chaosckpt.engine.runner.attempt import AttemptRun
 from chaosckpt.engine.runner.command_arena import ScriptArena
 from chaosckpt.engine.runner.command_result import result_of
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.script_files import seen
 from chaosckpt.engine.script_probe import told
+from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.model import journal as j
 from chaosckpt.model.checkpoints import FileSeen
 from chaosckpt.model.command import CommandSettings

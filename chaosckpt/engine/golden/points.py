@@ -11,8 +11,9 @@ from typing import Protocol
 
 import msgspec
 
-from chaosckpt.engine.messages import AttemptOrder, Labelled
 from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.reports import Labelled
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import GoldenRun, Label, Point
 from chaosckpt.model.operation import Operation

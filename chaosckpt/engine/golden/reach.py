@@ -27,11 +27,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from chaosckpt.engine.messages import AttemptOrder, Stepping
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun, Heard, Listener
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.runner.ranks import Ranks
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.reports import Stepping
 from chaosckpt.model.census import GoldenRun
 from chaosckpt.model.operation import Address, Operation
 from chaosckpt.model.topology import Topology

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from chaosckpt.engine import storage
-from chaosckpt.engine.local import LocalNode, Node
-from chaosckpt.engine.messages import NodeSettings
+from chaosckpt.engine.runner.node_client import LocalNode, Node
+from chaosckpt.engine.wire import storage
+from chaosckpt.engine.wire.orders import NodeSettings
 from chaosckpt.model.scenario import Scenario
 
 

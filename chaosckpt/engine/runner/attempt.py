@@ -28,8 +28,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from chaosckpt.engine.messages import (
-    AttemptOrder,
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.runner.job_control import FaultControl
+from chaosckpt.engine.runner.ranks import TICK_SECONDS, NotArrived, Ranks, Record
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.reports import (
     Held,
     Mark,
     Measured,
@@ -41,10 +45,6 @@ from chaosckpt.engine.messages import (
     Struck,
     Surroundings,
 )
-from chaosckpt.engine.runner.arena import Arena
-from chaosckpt.engine.runner.deadlines import Deadlines
-from chaosckpt.engine.runner.job_control import FaultControl
-from chaosckpt.engine.runner.ranks import TICK_SECONDS, NotArrived, Ranks, Record
 from chaosckpt.model import journal as j
 from chaosckpt.model.fault import Fault
 from chaosckpt.model.operation import STEP, Operation

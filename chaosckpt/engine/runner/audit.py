@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from chaosckpt.engine.messages import AttemptOrder, Retained
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun, Heard, Listener, Record
 from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.reports import Retained
 from chaosckpt.model import journal as j
 from chaosckpt.model.topology import Topology
 

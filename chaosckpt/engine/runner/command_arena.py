@@ -7,10 +7,10 @@ import shutil
 import sys
 from pathlib import Path
 
-from chaosckpt.engine.local import LocalNode
-from chaosckpt.engine.messages import NodeSettings, ScriptSettings
+from chaosckpt.engine.rank.command import script_of
 from chaosckpt.engine.runner.arena import Arena
-from chaosckpt.engine.script_life import script_of
+from chaosckpt.engine.runner.node_client import LocalNode
+from chaosckpt.engine.wire.orders import NodeSettings, ScriptSettings
 from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.probe import VARIABLE

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from chaosckpt.engine.local import Inbox, Node
-from chaosckpt.engine.messages import AttemptOrder, Cause, Exited, Place, Push, Rendezvous, Trouble
 from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.node_client import Inbox, Node
+from chaosckpt.engine.wire.orders import AttemptOrder, Place
+from chaosckpt.engine.wire.reports import Cause, Exited, Push, Rendezvous, Trouble
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
 from chaosckpt.model.topology import Topology

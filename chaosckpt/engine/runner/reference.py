@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from chaosckpt.engine.messages import AttemptOrder, ReferenceOrder, Referred
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun, Heard, Listener
 from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.wire.orders import AttemptOrder, ReferenceOrder
+from chaosckpt.engine.wire.reports import Referred
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
 from chaosckpt.model.digest import StateDigest, combine, fingerprint, part_fingerprints

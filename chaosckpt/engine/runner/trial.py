@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from chaosckpt.engine.messages import AttemptOrder
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun, Record
 from chaosckpt.engine.runner.audit import audit, wanted
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.runner.leftovers import storage_left
 from chaosckpt.engine.runner.reference import References
+from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census

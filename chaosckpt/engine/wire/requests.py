@@ -1,7 +1,7 @@
 """What a trial runner asks of a node process: one request for each verb, each with the type of its reply.
 
 A request travels in an envelope with a number, and the reply carries that number back. Both ends dispatch by type: the runner's stub
-is chaosckpt/engine/local.py, the node answers in chaosckpt/engine/node.py.
+is chaosckpt/engine/runner/node_client.py, the node answers in chaosckpt/engine/node/server.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Generic, TypeVar, get_args
 
 import msgspec
 
-from chaosckpt.engine.messages import AttemptOrder, Cause, Labelled, NodeSettings, Rendezvous
+from chaosckpt.engine.wire.orders import AttemptOrder, NodeSettings
+from chaosckpt.engine.wire.reports import Cause, Labelled, Rendezvous
 from chaosckpt.model.checkpoints import FileSeen
 from chaosckpt.model.disturbance import Disturbance, Disturbed
 from chaosckpt.model.operation import Address

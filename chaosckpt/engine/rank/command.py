@@ -23,9 +23,10 @@ from types import CodeType, ModuleType, TracebackType
 
 import msgspec
 
-from chaosckpt.engine.channel import Channel
 from chaosckpt.engine.gate.passage import pass_gate
-from chaosckpt.engine.messages import ScriptModules, ScriptOrder
+from chaosckpt.engine.wire.channel import Channel
+from chaosckpt.engine.wire.orders import ScriptOrder
+from chaosckpt.engine.wire.reports import ScriptModules
 
 FLAGS_THAT_FIT = frozenset({"-u"})
 """Options of the interpreter that a warm one can have, too: its output is never kept back."""

@@ -7,8 +7,6 @@ import os
 import signal
 from collections.abc import Iterable, Iterator, Set
 
-from chaosckpt.engine.rest import descendants
-
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -83,3 +81,22 @@ def kill_trees(roots: Iterable[int]) -> None:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
                     continue
+
+
+def descendants(pid: int) -> list[int]:
+    """A process and all that it started, directly or not, as far as they are not orphaned; parents first."""
+    found, waiting = [], [pid]
+    while waiting:
+        current = waiting.pop()
+        found.append(current)
+        try:
+            tasks = os.listdir(f"/proc/{current}/task")
+        except OSError:
+            continue
+        for task in tasks:
+            try:
+                with open(f"/proc/{current}/task/{task}/children") as stream:
+                    waiting.extend(int(child) for child in stream.read().split())
+            except OSError:
+                continue
+    return found

@@ -13,14 +13,14 @@ from typing import Any
 
 import msgspec
 
-from chaosckpt.engine.armed import ArmedFaults, Strike
-from chaosckpt.engine.boundaries import Boundaries
-from chaosckpt.engine.channel import Channel
 from chaosckpt.engine.gate.supervisor import Gate, Root
-from chaosckpt.engine.labels import Phase
-from chaosckpt.engine.lineage import kill_trees
-from chaosckpt.engine.messages import Cause, Exited, Held, Labelled, Place, Push, Rendezvous, Report, Stepping, Struck
-from chaosckpt.engine.rest import descendants
+from chaosckpt.engine.node.armed import ArmedFaults, Strike
+from chaosckpt.engine.node.boundaries import Boundaries
+from chaosckpt.engine.node.phase import Phase
+from chaosckpt.engine.wire.channel import Channel
+from chaosckpt.engine.wire.orders import Place
+from chaosckpt.engine.wire.process_tree import descendants, kill_trees
+from chaosckpt.engine.wire.reports import Cause, Exited, Held, Labelled, Push, Rendezvous, Report, Stepping, Struck
 from chaosckpt.model.decision import Decision, Errno, Hide, Hold, Short
 from chaosckpt.model.operation import Address, Operation, step_address
 from chaosckpt.model.random_names import without_random

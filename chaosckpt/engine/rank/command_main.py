@@ -1,4 +1,4 @@
-"""A command started cold: `python -m chaosckpt.engine.script_main FD PARENT` becomes it, under the gate."""
+"""A command started cold: `python -m chaosckpt.engine.rank.command_main FD PARENT` becomes it, under the gate."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 import socket
 import sys
 
-from chaosckpt.engine import script_life
-from chaosckpt.engine.lineage import die_with_parent
+from chaosckpt.engine.rank import command
+from chaosckpt.engine.wire.process_tree import die_with_parent
 
 
 def main() -> None:
@@ -15,9 +15,9 @@ def main() -> None:
     connection, parent = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     os.setsid()
     die_with_parent(parent)
-    order = script_life.enter(connection)
+    order = command.enter(connection)
     connection.close()
-    script_life.execute(order)
+    command.execute(order)
 
 
 if __name__ == "__main__":

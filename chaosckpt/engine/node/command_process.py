@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from chaosckpt.engine.gate.guard import Guard
-from chaosckpt.engine.labels import Phase
-from chaosckpt.engine.lineage import kill_trees
-from chaosckpt.engine.messages import Cause, Exited, ScriptModules, ScriptSettings
-from chaosckpt.engine.rank_process import RankProcess
-from chaosckpt.engine.rest import descendants
+from chaosckpt.engine.node.phase import Phase
+from chaosckpt.engine.node.rank_process import RankProcess
 from chaosckpt.engine.script_labels import BEGINS
 from chaosckpt.engine.script_rolling import Saves, nth_number
+from chaosckpt.engine.wire.orders import ScriptSettings
+from chaosckpt.engine.wire.process_tree import descendants, kill_trees
+from chaosckpt.engine.wire.reports import Cause, Exited, ScriptModules
 from chaosckpt.model.checkpoints import Naming
 from chaosckpt.model.operation import Operation
 

@@ -8,10 +8,11 @@ import time
 from types import ModuleType
 from typing import Any
 
-from chaosckpt.engine.channel import Channel
-from chaosckpt.engine.instruments import RankInstruments, latency, seccomp
-from chaosckpt.engine.messages import Measured, MeasureOrder, RankOrder
-from chaosckpt.engine.rank import Life, chosen_step, is_done
+from chaosckpt.engine.rank.instruments import RankInstruments, latency, seccomp
+from chaosckpt.engine.rank.training import Life, chosen_step, is_done
+from chaosckpt.engine.wire.channel import Channel
+from chaosckpt.engine.wire.orders import MeasureOrder, RankOrder
+from chaosckpt.engine.wire.reports import Measured
 from chaosckpt.model.metered import Metered, MeteredBacklog, MeteredLatency, MeteredRecovery, MeteredSave, Overlap
 from chaosckpt.targets.api import Done, Intent, Target
 from chaosckpt.workload.loop import Job, train_step

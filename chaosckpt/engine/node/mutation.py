@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from chaosckpt.engine import storage
+from chaosckpt.engine.wire import storage
 from chaosckpt.model.disturbance import CutOff, Disturbance, Disturbed, FlipBit, Plant, ReverseTimes
 
 SECOND_NS = 10**9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from chaosckpt.engine.messages import Mark, Report
+from chaosckpt.engine.wire.reports import Mark, Report
 from chaosckpt.model.journal import Acknowledged, Finished, Recovered, RecoveryStarted, SaveStarted
 from chaosckpt.model.operation import Operation
 

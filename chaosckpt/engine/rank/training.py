@@ -15,10 +15,11 @@ from typing import get_args
 
 import msgspec
 
-from chaosckpt.engine.channel import Channel
 from chaosckpt.engine.gate.passage import pass_gate
-from chaosckpt.engine.messages import Mark, RankOrder, Rendezvous, Report, Stepping
-from chaosckpt.engine.surroundings import look_around
+from chaosckpt.engine.rank.environment import look_around
+from chaosckpt.engine.wire.channel import Channel
+from chaosckpt.engine.wire.orders import RankOrder
+from chaosckpt.engine.wire.reports import Mark, Rendezvous, Report, Stepping
 from chaosckpt.errors import PluginError
 from chaosckpt.model.journal import (
     Acknowledged,
@@ -288,15 +289,15 @@ def run(connection: socket.socket) -> None:
 def life_of(order: RankOrder) -> type[Life]:
     """Which kind of life a rank is ordered to live."""
     if order.attempt.reference is not None:
-        from chaosckpt.engine.reference_life import ReferenceLife
+        from chaosckpt.engine.rank.reference import ReferenceLife
 
         return ReferenceLife
     if order.attempt.audit:
-        from chaosckpt.engine.audit_life import AuditLife
+        from chaosckpt.engine.rank.audit import AuditLife
 
         return AuditLife
     if order.attempt.measure is not None:
-        from chaosckpt.engine.measure_life import MeasureLife
+        from chaosckpt.engine.rank.measuring import MeasureLife
 
         return MeasureLife
     return Life

@@ -1,8 +1,8 @@
 """The fork server: a warm, single-threaded parent from which ranks are forked in milliseconds.
 
-Run as `python -m chaosckpt.engine.fork_server FD`, where FD is its end of the node's channel. It imports torch and whatever else a rank
-imports in its life (found by rehearsal: a forked child lives one whole life and reports its modules), asserts that it still has one
-thread, and then forks a rank for each request. It dies with its node, and takes its ranks with it.
+Run as `python -m chaosckpt.engine.forkserver.server FD`, where FD is its end of the node's channel. It imports torch and
+whatever else a rank imports in its life (found by rehearsal: a forked child lives one whole life and reports its modules),
+asserts that it still has one thread, and then forks a rank for each request. It dies with its node, and takes its ranks with it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from chaosckpt.engine import huge_pages
-from chaosckpt.engine.channel import Channel
-from chaosckpt.engine.lineage import die_with_parent, ended_children, kill_trees
-from chaosckpt.engine.messages import Forked, NodeSettings, Ready, Reaped
+from chaosckpt.engine.forkserver import huge_pages
+from chaosckpt.engine.wire.channel import Channel
+from chaosckpt.engine.wire.forks import Forked, Ready, Reaped
+from chaosckpt.engine.wire.orders import NodeSettings
+from chaosckpt.engine.wire.process_tree import die_with_parent, ended_children, kill_trees
 
 COLLAPSING_PAYS = 16
 """Forks after which this server is taken for one that will fork many more."""
@@ -113,9 +114,10 @@ def _prepared_child(channel: Channel, parent: int, descriptors: list[int], priva
 
 
 def _become_rank(connection: socket.socket) -> None:
-    from chaosckpt.engine import rank
 
-    rank.run(connection)
+    from chaosckpt.engine.rank import training
+
+    training.run(connection)
 
 
 def _become_script(connection: socket.socket) -> None:
@@ -137,13 +139,13 @@ def main() -> int:
     sys.path[:0] = [entry for entry in settings.import_path if entry not in sys.path]
     prepare_environment()
     if settings.script is None:
-        from chaosckpt.engine import warm
+        from chaosckpt.engine.forkserver import warm_up
 
-        answer = warm.up(settings)
+        answer = warm_up.up(settings)
     else:
-        from chaosckpt.engine import script_warm
+        from chaosckpt.engine.forkserver import warm_up_command
 
-        answer = script_warm.up(settings)
+        answer = warm_up_command.up(settings)
     gc.collect()
     gc.freeze()
     channel.send(answer)
@@ -155,9 +157,10 @@ def main() -> int:
             connection = child.connection
         else:
             return 0
-        from chaosckpt.engine import script_life
 
-        return script_life.live(connection, cold_path)
+        from chaosckpt.engine.rank import command
+
+        return command.live(connection, cold_path)
     return 0
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 
-from chaosckpt.engine.labels import Phase
-from chaosckpt.engine.messages import Report
+from chaosckpt.engine.node.phase import Phase
+from chaosckpt.engine.wire.reports import Report
 from chaosckpt.model.operation import MARK, Address, Operation
 
 

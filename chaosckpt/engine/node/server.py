@@ -1,6 +1,6 @@
 """The node process: one event loop that owns a fork server, the gates of its ranks and its node-local storage.
 
-Run as `python -m chaosckpt.engine.node FD [PARENT]`, where FD is its end of the trial runner's channel. It imports no
+Run as `python -m chaosckpt.engine.node.server FD [PARENT]`, where FD is its end of the trial runner's channel. It imports no
 torch. Whatever it started ends when that channel does, or with the process PARENT that started it.
 
 What it can be asked are the requests of chaosckpt/engine/wire/requests.py, dispatched in `answer`.
@@ -24,26 +24,25 @@ from typing import Any
 
 import msgspec
 
-from chaosckpt.engine import storage
-from chaosckpt.engine.armed import ArmedFaults
-from chaosckpt.engine.channel import Channel, pair
-from chaosckpt.engine.disturbing import disturb
-from chaosckpt.engine.launcher import Launcher
-from chaosckpt.engine.lineage import adopt_orphans, adopted, die_with_parent, ended_children, kill_trees, orphans
-from chaosckpt.engine.messages import (
-    AttemptOrder,
-    Cause,
-    Labelled,
-    NodeSettings,
-    Push,
-    RankOrder,
-    Refused,
-    Rendezvous,
-    Trouble,
-)
-from chaosckpt.engine.rank_process import RankProcess, decode_path
-from chaosckpt.engine.rest import Look, SocketCounters, look
+from chaosckpt.engine.node.armed import ArmedFaults
+from chaosckpt.engine.node.launcher import Launcher
+from chaosckpt.engine.node.mutation import disturb
+from chaosckpt.engine.node.quiescence import Look, SocketCounters, look
+from chaosckpt.engine.node.rank_process import RankProcess, decode_path
 from chaosckpt.engine.wire import requests as r
+from chaosckpt.engine.wire import storage
+from chaosckpt.engine.wire.channel import Channel, pair
+from chaosckpt.engine.wire.forks import Refused
+from chaosckpt.engine.wire.orders import AttemptOrder, NodeSettings, RankOrder
+from chaosckpt.engine.wire.process_tree import (
+    adopt_orphans,
+    adopted,
+    die_with_parent,
+    ended_children,
+    kill_trees,
+    orphans,
+)
+from chaosckpt.engine.wire.reports import Cause, Labelled, Push, Rendezvous, Trouble
 from chaosckpt.errors import ChaosckptError, UsageError
 from chaosckpt.model.checkpoints import FileSeen
 from chaosckpt.model.operation import Address
@@ -425,7 +424,7 @@ def _content(path: str) -> tuple[int, str]:
 def _kind(settings: NodeSettings) -> type[Node]:
     if settings.script is None:
         return Node
-    from chaosckpt.engine.script_node import ScriptNode
+    from chaosckpt.engine.node.command_server import ScriptNode
 
     return ScriptNode
 

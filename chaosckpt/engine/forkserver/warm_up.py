@@ -15,10 +15,11 @@ from pathlib import Path
 
 import msgspec
 
-from chaosckpt.engine import rank
-from chaosckpt.engine.channel import Channel, pair
-from chaosckpt.engine.imports import import_all
-from chaosckpt.engine.messages import AttemptOrder, NodeSettings, Place, RankOrder, Ready, Refused, TargetFacts
+from chaosckpt.engine.forkserver.imports import import_all
+from chaosckpt.engine.rank import training
+from chaosckpt.engine.wire.channel import Channel, pair
+from chaosckpt.engine.wire.forks import Ready, Refused
+from chaosckpt.engine.wire.orders import AttemptOrder, NodeSettings, Place, RankOrder, TargetFacts
 from chaosckpt.errors import ChaosckptError, PluginError, UsageError
 from chaosckpt.model.settings import WorkloadSettings
 from chaosckpt.plugins import load_target
@@ -148,7 +149,7 @@ def _live_in_child(order: RankOrder) -> tuple[str, ...]:
             silence = os.open(os.devnull, os.O_WRONLY)
             os.dup2(silence, 1)
             os.dup2(silence, 2)
-            rank.rehearse(order, theirs)
+            training.rehearse(order, theirs)
         except BaseException:  # a rehearsal that fails only leaves ranks less warm
             traceback.print_exc()
         with os.fdopen(listing_write, "w") as stream:

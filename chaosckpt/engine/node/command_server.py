@@ -8,11 +8,12 @@ from pathlib import Path
 
 import msgspec
 
-from chaosckpt.engine.armed import ArmedFaults
-from chaosckpt.engine.channel import Channel, pair
-from chaosckpt.engine.messages import AttemptOrder, Cause, ScriptOrder
-from chaosckpt.engine.node import Node
-from chaosckpt.engine.script_process import ScriptProcess
+from chaosckpt.engine.node.armed import ArmedFaults
+from chaosckpt.engine.node.command_process import ScriptProcess
+from chaosckpt.engine.node.server import Node
+from chaosckpt.engine.wire.channel import Channel, pair
+from chaosckpt.engine.wire.orders import AttemptOrder, ScriptOrder
+from chaosckpt.engine.wire.reports import Cause
 from chaosckpt.engine.wire.requests import CommandOutput
 from chaosckpt.model.operation import Address
 from chaosckpt.model.schedule import decode_faults

@@ -172,22 +172,3 @@ def look(processes: Iterable[tuple[int, Set[int]]], counters: SocketCounters) ->
             return None
         threads.extend(rows)
     return tuple(sorted(threads, key=lambda row: row[0])), tuple(sockets)
-
-
-def descendants(pid: int) -> list[int]:
-    """A process and all that it started, directly or not, as far as they are not orphaned; parents first."""
-    found, waiting = [], [pid]
-    while waiting:
-        current = waiting.pop()
-        found.append(current)
-        try:
-            tasks = os.listdir(f"/proc/{current}/task")
-        except OSError:
-            continue
-        for task in tasks:
-            try:
-                with open(f"/proc/{current}/task/{task}/children") as stream:
-                    waiting.extend(int(child) for child in stream.read().split())
-            except OSError:
-                continue
-    return found

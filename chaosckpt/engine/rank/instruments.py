@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from chaosckpt.engine import storage
-from chaosckpt.engine.rest import descendants
+from chaosckpt.engine.wire import storage
+from chaosckpt.engine.wire.process_tree import descendants
 from chaosckpt.model.metered import Counters, MeteredLatency, Seccomp, TierSize
 
 KIB = 1024

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import torch
 
-from chaosckpt.engine.messages import ReferenceOrder, Referred
-from chaosckpt.engine.rank import Life, trace
+from chaosckpt.engine.rank.training import Life, trace
+from chaosckpt.engine.wire.orders import ReferenceOrder
+from chaosckpt.engine.wire.reports import Referred
 from chaosckpt.workload.digest import digest
 from chaosckpt.workload.loop import Job, train_step
 from chaosckpt.workload.state import TrainState

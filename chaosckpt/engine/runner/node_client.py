@@ -15,20 +15,11 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from chaosckpt.engine.channel import Channel, pair
-from chaosckpt.engine.messages import (
-    AttemptOrder,
-    Cause,
-    Labelled,
-    NodeSettings,
-    Push,
-    Ready,
-    Refused,
-    Rendezvous,
-    TargetFacts,
-    Trouble,
-)
 from chaosckpt.engine.wire import requests as r
+from chaosckpt.engine.wire.channel import Channel, pair
+from chaosckpt.engine.wire.forks import Ready, Refused
+from chaosckpt.engine.wire.orders import AttemptOrder, NodeSettings, TargetFacts
+from chaosckpt.engine.wire.reports import Cause, Labelled, Push, Rendezvous, Trouble
 from chaosckpt.errors import HarnessError, UsageError
 from chaosckpt.model.checkpoints import FileSeen
 from chaosckpt.model.disturbance import Disturbance, Disturbed
@@ -317,7 +308,7 @@ class LocalNode(ConnectedNode):
 
     def __init__(self, settings: NodeSettings, address: str = "127.0.0.1") -> None:
         ours, theirs = pair()
-        command = [sys.executable, "-P", "-m", "chaosckpt.engine.node", str(theirs.fileno())]
+        command = [sys.executable, "-P", "-m", "chaosckpt.engine.node.server", str(theirs.fileno())]
         environment = environment_with(settings.import_path)
         # What a target prints while it is imported must not get into the result that we print: 2 is our standard error.
         self._process = subprocess.Popen(

@@ -10,9 +10,10 @@ import sys
 
 import msgspec
 
-from chaosckpt.engine.channel import Channel, pair
-from chaosckpt.engine.lineage import kill_trees
-from chaosckpt.engine.messages import Forked, ForkServerMessage, NodeSettings, Ready, Reaped, Refused
+from chaosckpt.engine.wire.channel import Channel, pair
+from chaosckpt.engine.wire.forks import Forked, ForkServerMessage, Ready, Reaped, Refused
+from chaosckpt.engine.wire.orders import NodeSettings
+from chaosckpt.engine.wire.process_tree import kill_trees
 from chaosckpt.errors import HarnessError, UsageError
 
 _DECODER: msgspec.msgpack.Decoder[ForkServerMessage] = msgspec.msgpack.Decoder(ForkServerMessage)
@@ -33,7 +34,7 @@ class Launcher:
         self._settings = settings
         self._python = settings.python or sys.executable
         ours, theirs = pair()
-        command = [self._python, "-P", "-m", "chaosckpt.engine.fork_server", str(theirs.fileno())]
+        command = [self._python, "-P", "-m", "chaosckpt.engine.forkserver.server", str(theirs.fileno())]
         self._process = subprocess.Popen(
             command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=self._environment()
         )
@@ -98,8 +99,8 @@ class Launcher:
     def launch(self, connection: int, log: int) -> int:
         """Start a rank that talks over `connection` and prints to `log`. Returns its process number."""
         if self.channel is None:
-            main = "rank_main" if self._settings.script is None else "script_main"
-            command = [self._python, "-P", "-m", f"chaosckpt.engine.{main}", str(connection), str(os.getpid())]
+            main = "main" if self._settings.script is None else "command_main"
+            command = [self._python, "-P", "-m", f"chaosckpt.engine.rank.{main}", str(connection), str(os.getpid())]
             process = subprocess.Popen(
                 command,
                 pass_fds=[connection],

@@ -1,4 +1,4 @@
-"""Messages between trial runner, node, fork server and rank: frozen values, sent as MessagePack."""
+"""What a node and its ranks are told to run: frozen values, sent as MessagePack."""
 
 from __future__ import annotations
 
@@ -6,27 +6,12 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from chaosckpt.model.digest import StateDigest
 from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.journal import (
-    Acknowledged,
-    Audited,
-    Finished,
     Intent,
-    Outstanding,
-    Raised,
-    Recovered,
-    RecoveryStarted,
-    SaveFailed,
-    SaveStarted,
-    StepTrace,
 )
-from chaosckpt.model.metered import MeasureKind, Metered
-from chaosckpt.model.operation import Operation
+from chaosckpt.model.metered import MeasureKind
 from chaosckpt.model.settings import WorkloadSettings
-
-Cause = Literal["self", "fault", "harness"]
-"""Who ended a process, as in the journal."""
 
 
 class ScriptSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,12 +41,6 @@ class ScriptOrder(msgspec.Struct, frozen=True, kw_only=True):
     network: bool = False
     """Whether the gate is asked about connections."""
     report_modules: bool = False
-
-
-class ScriptModules(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """What a script had imported when it ended."""
-
-    modules: tuple[str, ...]
 
 
 class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,7 +100,7 @@ class ReferenceOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MeasureOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """A life that measures what saving or restarting costs (chaosckpt/engine/measure_life.py)."""
+    """A life that measures what saving or restarting costs (chaosckpt/engine/rank/measuring.py)."""
 
     kind: MeasureKind
     warm_up: int = 0
@@ -162,7 +141,7 @@ class AttemptOrder(msgspec.Struct, frozen=True, kw_only=True):
     report_modules: bool = False
     """Whether a script tells at its end what it had imported (ScriptModules)."""
     reference: ReferenceOrder | None = None
-    """Train without any target (chaosckpt/engine/runner/reference.py)."""
+    """Train without any target (chaosckpt/engine/rank/reference.py)."""
     measure: MeasureOrder | None = None
     """Measure, and report that (Measured)."""
     look_around: bool = False
@@ -177,155 +156,3 @@ class RankOrder(msgspec.Struct, frozen=True, kw_only=True):
     place: Place
     launched_seconds: float = 0.0
     """When the node began to launch this rank, by the clock that all processes of a machine share (time.monotonic)."""
-
-
-class Rendezvous(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """Where rank 0 of the attempt serves the process group's store."""
-
-    host: str
-    port: int
-
-
-class Mark(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """A stage mark by the target."""
-
-    rank: int
-    stage: str
-
-
-class Stepping(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """A rank is about to train this step: the coordinate of its training thread, where a fault may hold it."""
-
-    rank: int
-    step: int
-
-
-class Retained(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """The steps that the target of an auditing rank lists as retained; None where it offers no list."""
-
-    rank: int
-    steps: tuple[int, ...] | None
-
-
-class Referred(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """A reference life: what one rank had before its first step and after each save step (`digest`), and how it trained a step."""
-
-    rank: int
-    step: int
-    trained: StepTrace | None = None
-    digest: StateDigest | None = None
-
-
-class Surroundings(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """What a rank finds around it when its life begins.
-
-    `began` is the start of its process in the kernel's ticks; `argv`, and the names in `environment`, are what it was started with.
-    `filters` counts the seccomp filters in force (-1: the kernel doesn't tell). `local_files` lie on its node-local tier.
-    """
-
-    rank: int
-    pid: int
-    began: str
-    argv: tuple[str, ...]
-    executable: str
-    environment: tuple[str, ...]
-    temporary: str
-    local_files: tuple[str, ...]
-    filters: int
-    versions: dict[str, str]
-
-
-class Measured(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """What a measuring rank has measured since it last told."""
-
-    metered: Metered
-
-
-Report = (
-    RecoveryStarted | Recovered | SaveStarted | Outstanding | SaveFailed | Acknowledged | Finished | Raised | Rendezvous | Mark
-    | Stepping | Audited | Retained | Referred | Measured | Surroundings | ScriptModules
-)  # fmt: skip
-"""What a rank reports. It waits for one byte after each, so that a report and a fault can't overtake one another."""
-
-
-class Held(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """A trigger of a fault is reached: the operation is held. `fault` is -1 for the ladder."""
-
-    fault: int
-    trigger: int
-    operation: Operation
-    label: str
-
-
-class Struck(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """A fault answered an operation by itself (an errno, a short write). The first time in an attempt, `first` is true."""
-
-    fault: int
-    operation: Operation
-    label: str
-    error: str
-    first: bool
-
-
-class Exited(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """A rank's process is gone and reaped. `by` as in the journal."""
-
-    rank: int
-    status: int
-    by: Cause
-    stderr_tail: str
-    operations: int
-    untraced: tuple[str, ...]
-
-
-class Trouble(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """The node can't go on: harness trouble, never a finding."""
-
-    what: str
-
-
-Push = Report | Held | Struck | Exited | Trouble
-"""What a node process tells the trial runner by itself, in order."""
-
-
-class Labelled(msgspec.Struct, frozen=True):
-    """An operation of a recorded run with the phase in which its rank was: ("recover", None) or ("save", step)."""
-
-    operation: Operation
-    order: int
-    """Counts the operations of all ranks of the node, in the order of their effects."""
-    phase: str
-    step: int | None
-    stage: str
-
-
-class Ready(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """The fork server is warm. `threads` must be 1, else ranks have to be started by exec; `modules` are for the next one to import."""
-
-    facts: TargetFacts
-    modules: tuple[str, ...]
-    threads: int
-
-
-class Refused(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """The fork server can't work with these settings. `usage` tells a mistake of the user from trouble of the harness."""
-
-    why: str
-    usage: bool
-
-
-class Forked(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """A rank was forked: the answer to a one-byte request that carried the rank's channel and its log."""
-
-    pid: int
-
-
-class Reaped(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """A rank ended, with this wait status."""
-
-    pid: int
-    status: int
-
-
-ForkServerMessage = Ready | Refused | Forked | Reaped
-"""What a fork server tells its node."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
-from chaosckpt.engine.imports import import_all
-from chaosckpt.engine.messages import NodeSettings, Ready, TargetFacts
+from chaosckpt.engine.forkserver.imports import import_all
+from chaosckpt.engine.wire.forks import Ready
+from chaosckpt.engine.wire.orders import NodeSettings, TargetFacts
 from chaosckpt.model.guarantee import Guarantee
 
 PROMISES: tuple[Guarantee, ...] = ("process-crash",)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from chaosckpt.engine.messages import Retained
-from chaosckpt.engine.rank import MESSAGE_BYTES, Life, Terminated
+from chaosckpt.engine.rank.training import MESSAGE_BYTES, Life, Terminated
+from chaosckpt.engine.wire.reports import Retained
 from chaosckpt.errors import PluginError
 from chaosckpt.model.journal import Audited
 from chaosckpt.targets.api import Target

@@ -1,4 +1,4 @@
-"""A rank started cold, by exec: `python -m chaosckpt.engine.rank_main FD PARENT`."""
+"""A rank started cold, by exec: `python -m chaosckpt.engine.rank.main FD PARENT`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import socket
 import sys
 
-from chaosckpt.engine.lineage import die_with_parent
+from chaosckpt.engine.wire.process_tree import die_with_parent
 
 
 def main() -> None:
@@ -18,9 +18,10 @@ def main() -> None:
     import torch
 
     torch.set_num_threads(1)
-    from chaosckpt.engine import rank
 
-    rank.run(socket.socket(fileno=connection))
+    from chaosckpt.engine.rank import training
+
+    training.run(socket.socket(fileno=connection))
 
 
 if __name__ == "__main__":

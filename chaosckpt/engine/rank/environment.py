@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
-from chaosckpt.engine.messages import Place, Surroundings
+from chaosckpt.engine.wire.orders import Place
+from chaosckpt.engine.wire.reports import Surroundings
 
 _FILTERS = "Seccomp_filters:"
 
