@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from chaosckpt.campaign.preparation import open_local
-from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.arena import Arena, open_local
 from chaosckpt.engine.runner.attempt import AttemptRun
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.wire.orders import AttemptOrder

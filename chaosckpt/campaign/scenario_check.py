@@ -11,12 +11,7 @@ from chaosckpt.model.command import RANKS, CommandSettings
 from chaosckpt.model.scenario import RunSettings, Scenario, TargetSettings, TopologySettings
 from chaosckpt.model.settings import WorkloadSettings
 from chaosckpt.model.topology import check_ranks
-from chaosckpt.plugins import nearest
-
-
-def is_target_file(spec: str) -> bool:
-    """Whether this names a target by file and class, such as `my_target.py:MyTarget`."""
-    return ".py:" in spec or spec.endswith(".py")
+from chaosckpt.plugins import is_target_file, nearest
 
 
 def check(scenario: Scenario) -> None:

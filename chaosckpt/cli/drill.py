@@ -52,7 +52,7 @@ def drill(context: click.Context, what: str, as_json: bool, html: str | None, ru
     certificate = carry_out(
         found,
         tuple(plugins.invariants().values()),
-        say=lambda text: click.echo(f"drill: {text}", err=True),
+        progress=lambda text: click.echo(f"drill: {text}", err=True),
         keep=journals.append,
     )
     try:

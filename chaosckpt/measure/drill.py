@@ -6,17 +6,17 @@ import math
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 
 from chaosckpt.engine.node.launcher import SET_BY_HARNESS
 from chaosckpt.engine.runner import gate_mode
-from chaosckpt.engine.runner.arena import Arena, local_arena
-from chaosckpt.engine.runner.reference import References
-from chaosckpt.engine.runner.trial import guarantees
+from chaosckpt.engine.runner.arena import Arena, open_local
+from chaosckpt.engine.subjects import subject_of
+from chaosckpt.engine.subjects.target import TargetSubject
 from chaosckpt.engine.wire import storage
 from chaosckpt.errors import UsageError
 from chaosckpt.measure import file_system
@@ -32,7 +32,7 @@ from chaosckpt.model.scenario import DrillSettings, Scenario
 from chaosckpt.model.topology import Topology, check_ranks
 from chaosckpt.oracle.invariant import Invariant
 
-Say = Callable[[str], None]
+Progress = Callable[[str], None]
 Keep = Callable[[Journal], None]
 MOST_INTERRUPTIONS = 100
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -42,7 +42,7 @@ def drill(
     scenario: Scenario,
     invariants: Sequence[Invariant],
     *,
-    say: Say = lambda text: None,
+    progress: Progress = lambda text: None,
     keep: Keep = lambda journal: None,
 ) -> Certificate:
     """Carry out every step that the scenario asks for; `keep` receives each journal, in which a certificate's evidence has its numbers.
@@ -54,14 +54,14 @@ def drill(
     known, later = known_steps(scenario)
     scenario = _drilled(scenario)
     if scenario.drill.restore_python:
-        say(f"looking at {scenario.drill.restore_python}")
+        progress(f"looking at {scenario.drill.restore_python}")
         require_interpreter(scenario.drill.restore_python, scenario.target.use, named_environment(scenario))
     mode = gate_mode.choose(scenario)
-    say("starting the first node")
-    with _arena(scenario, gate=mode == "seccomp") as golden:
+    progress("starting the first node")
+    with closing(open_local(scenario, gate=mode == "seccomp")) as golden:
         shared = storage.make_below(scenario.storage.shared)
         try:
-            return _Drill(scenario, invariants, golden, shared, known, later, mode, say, keep).carry_out()
+            return _Drill(scenario, invariants, golden, shared, known, later, mode, progress, keep).carry_out()
         finally:
             storage.remove(shared)
 
@@ -109,12 +109,9 @@ def _check_numbers(drill: DrillSettings) -> None:
 def known_steps(scenario: Scenario) -> tuple[int, int]:
     """The step that is saved and restored, and the later one whose save is interrupted: the last two that the workload saves, so that
     there are older checkpoints, too, which must not be taken. Raises UsageError where there are no two."""
+    subject_of(scenario).require_target("drill")
     settings = scenario.workload
-    saves = [step for step in range(1, settings.steps + 1) if step % settings.save_every == 0 or step == settings.steps]
-    if scenario.command is not None:
-        raise UsageError(
-            "a drill needs a target, and this scenario has a [command]; `chaosckpt fuzz` tests unmodified commands"
-        )
+    saves = settings.save_steps
     if len(saves) < 2:
         raise UsageError(
             f"a drill restores one save and interrupts a later one, but workload.steps = {settings.steps} with workload.save_every = "
@@ -139,21 +136,6 @@ def _drilled(scenario: Scenario) -> Scenario:
     )
 
 
-@contextmanager
-def _arena(scenario: Scenario, *, gate: bool, modules: tuple[str, ...] = ()) -> Iterator[Arena]:
-    """An arena on this machine that is gone afterwards."""
-    directory = storage.make_below(scenario.storage.shared)
-    try:
-        arena = local_arena(scenario, directory, gate=gate, modules=modules)
-    except BaseException:  # an interrupt, too, must not leave the directory behind
-        storage.remove(directory)
-        raise
-    try:
-        yield arena
-    finally:
-        arena.close()
-
-
 class _Drill:
     def __init__(
         self,
@@ -164,7 +146,7 @@ class _Drill:
         known: int,
         later: int,
         mode: str,
-        say: Say,
+        progress: Progress,
         keep: Keep,
     ) -> None:
         self.scenario = scenario
@@ -174,9 +156,9 @@ class _Drill:
         self.known = known
         self.later = later
         self.mode = mode
-        self.say = say
+        self.progress = progress
         self.keep = keep
-        self.references = References(scenario)
+        self.subject = TargetSubject(scenario)
 
     def carry_out(self) -> Certificate:
         first = self.scenario.topology.topologies[0]
@@ -191,7 +173,7 @@ class _Drill:
                 elsewhere = self.restart(first, self.scenario.drill.restore_python)
         return certificate(
             self.scenario,
-            guarantees(self.scenario, self.golden),
+            self.subject.guarantees(self.golden),
             Seen(
                 known_step=self.known,
                 later_step=self.later,
@@ -215,15 +197,14 @@ class _Drill:
 
     def restart(self, topology: Topology, python: str = "") -> Carried:
         restart = Restarting(
-            self.scenario,
+            self.subject,
             self.shared,
             self.golden,
-            self.references,
             known_step=self.known,
             topology=topology,
             python=python,
             environment=named_environment(self.scenario),
-            say=self.say,
+            progress=self.progress,
         ).run()
         return Carried(restart, self.judged(restart.journal))
 
@@ -234,15 +215,15 @@ class _Drill:
 
     def interruptions(self) -> list[Findings]:
         """Kills under the gate; where the later save does nothing on a tier that the gate could see, at stage boundaries."""
-        self.say("rehearsing a run without faults")
+        self.progress("rehearsing a run without faults")
         rehearsal = rehearse(self.golden, self.scenario, self.later)
         if rehearsal.points or self.mode != "seccomp":
             return self._interrupt(self.golden, rehearsal)
         self.mode = "none"
-        with _arena(self.scenario, gate=False, modules=self.golden.nodes[0].modules) as arena:
+        with closing(open_local(self.scenario, self.golden.nodes[0].modules, gate=False)) as arena:
             return self._interrupt(arena, rehearse(arena, self.scenario, self.later))
 
     def _interrupt(self, arena: Arena, rehearsal: Rehearsal) -> list[Findings]:
         faults = cuts(rehearsal.points, self.scenario.drill.interruptions)
-        journals = interrupt(arena, self.scenario, faults, self.references, rehearsal.deadlines, self.say)
+        journals = interrupt(arena, self.subject, faults, rehearsal.deadlines, self.progress)
         return [self.judged(journal) for journal in journals]

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 import chaosckpt
-from chaosckpt.engine.runner.arena import Arena, node_settings
+from chaosckpt.engine.runner.arena import Arena, new_directory, node_settings
 from chaosckpt.engine.runner.node_client import LocalNode
 from chaosckpt.engine.wire import storage
 from chaosckpt.model.scenario import Scenario
@@ -33,8 +33,7 @@ class Allocation:
         python: str = "",
         modules: tuple[str, ...] = (),
     ) -> None:
-        self.directory = storage.make_below(scenario.storage.local)
-        try:
+        with new_directory(scenario.storage.local) as self.directory:
             self.temporary = self.directory / "tmp"
             logs = self.directory / "logs"
             for made in (self.temporary, logs):
@@ -51,9 +50,6 @@ class Allocation:
                 }
                 settings = msgspec.structs.replace(settings, launch="exec", environment=given)
             self.node = LocalNode(settings)
-        except BaseException:  # an interrupt, too, must not leave the directory behind
-            storage.remove(self.directory)
-            raise
         self.arena = Arena([self.node] * scenario.topology.nodes, shared, self.directory)
         self.nodes = range(scenario.topology.nodes)
         self.node.reset([self.arena.tiers(number)["local"] for number in self.nodes])

@@ -10,8 +10,8 @@ from chaosckpt.engine.golden.census import points as points_of
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun
 from chaosckpt.engine.runner.deadlines import Deadlines
-from chaosckpt.engine.runner.reference import References
 from chaosckpt.engine.runner.trial import run_trial
+from chaosckpt.engine.subjects.target import TargetSubject
 from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.engine.wire.reports import Labelled
 from chaosckpt.faults.cut import Cut
@@ -92,24 +92,22 @@ def cuts(points: Sequence[Point], count: int) -> tuple[Cut, ...]:
 
 def interrupt(
     arena: Arena,
-    scenario: Scenario,
+    subject: TargetSubject,
     faults: Sequence[Cut],
-    references: References,
     deadlines: Deadlines,
-    say: Callable[[str], None],
+    progress: Callable[[str], None],
 ) -> list[j.Journal]:
     """One trial for each cut: the job is killed there, launched again, and ends. Raises HarnessError for trouble of the harness."""
     journals = []
     for number, fault in enumerate(faults, start=1):
-        say(f"interrupting a save, {number} of {len(faults)}: {fault.describe()}")
+        progress(f"interrupting a save, {number} of {len(faults)}: {fault.describe()}")
         journals.append(
             run_trial(
-                scenario,
+                subject,
                 Schedule((AttemptPlan((fault,)),)),
                 arena,
                 trial=f"drill, interruption {number}",
                 deadlines=deadlines,
-                references=references,
             )
         )
     return journals

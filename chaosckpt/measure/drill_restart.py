@@ -12,15 +12,15 @@ from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun, Heard, Listener
 from chaosckpt.engine.runner.audit import audit
 from chaosckpt.engine.runner.deadlines import Deadlines
-from chaosckpt.engine.runner.reference import References
-from chaosckpt.engine.runner.trial import guarantees, something_acknowledged
+from chaosckpt.engine.runner.reference import ReferenceJobs, References
+from chaosckpt.engine.runner.trial import run_attempt
+from chaosckpt.engine.subjects.target import TargetSubject, something_acknowledged
 from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.engine.wire.reports import Surroundings
 from chaosckpt.errors import HarnessError
 from chaosckpt.measure.drill_allocation import Allocation
 from chaosckpt.model import journal as j
-from chaosckpt.model.scenario import Scenario
-from chaosckpt.model.schedule import AttemptPlan, Schedule, to_builtins
+from chaosckpt.model.schedule import AttemptPlan, Schedule
 from chaosckpt.model.topology import Topology
 
 COLLECTIVE_SECONDS = 30.0
@@ -65,40 +65,40 @@ class _Finds(Listener):
 
 
 class Restarting:
-    """Carries out one restart. `references` are lived on `golden`, an arena of its own that outlives the allocations.
+    """Carries out one restart. Reference jobs run on `golden`, an arena of its own that outlives the allocations.
 
     `topology` and `python` are those of the fresh allocation; `environment` is all that it is given of this process's own.
     """
 
     def __init__(
         self,
-        scenario: Scenario,
+        subject: TargetSubject,
         shared: Path,
         golden: Arena,
-        references: References,
         *,
         known_step: int,
         topology: Topology,
         python: str = "",
         environment: Mapping[str, str],
-        say: Callable[[str], None],
+        progress: Callable[[str], None],
     ) -> None:
-        self._scenario = scenario
+        self._subject = subject
+        self._scenario = scenario = subject.scenario
         self._shared = shared
         self._golden = golden
-        self._references = references
+        self._references = References(subject.reference_jobs or ReferenceJobs())
         self._known = known_step
         self._first = scenario.topology.topologies[0]
         self._second = topology
         self._python = python
         self._environment = environment
-        self._say = say
+        self._progress = progress
         self._events: list[j.AnyEvent] = []
 
     def run(self) -> Restart:
         """Save, end, restore in a fresh allocation, train on. Raises HarnessError for trouble of the harness."""
-        self._record(self._started())
-        self._references.begin()
+        name = f"drill, restart as {self._second}{' under ' + self._python if self._python else ''}"
+        self._record(self._subject.started(name, Schedule((AttemptPlan(),)), self._golden))
         old, files = self._save()
         new = self._restore(files) if something_acknowledged(self._events) else None
         self._record(j.TrialEnded())
@@ -116,22 +116,8 @@ class Restarting:
     def _record(self, event: j.AnyEvent) -> None:
         self._events.append(event)
 
-    def _started(self) -> j.TrialStarted:
-        facts = self._golden.nodes[0].facts
-        return j.TrialStarted(
-            trial=f"drill, restart as {self._second}{' under ' + self._python if self._python else ''}",
-            schedule=to_builtins(Schedule((AttemptPlan(),))),
-            guarantees=guarantees(self._scenario, self._golden),
-            scenario=self._scenario.name,
-            total_steps=self._scenario.workload.steps,
-            fresh_start=self._scenario.run.fresh_start,
-            keeps_rng=facts.keeps_rng,
-            outstanding=facts.outstanding,
-            at_end=self._scenario.workload.at_end,
-        )
-
     def _save(self) -> tuple[Allocated, dict[int, int]]:
-        self._say(f"saving step {self._known}, and ending the job")
+        self._progress(f"saving step {self._known}, and ending the job")
         allocation = Allocation(self._scenario, self._shared, modules=self._golden.nodes[0].modules)
         try:
             allocation.empty_shared()
@@ -146,7 +132,9 @@ class Restarting:
 
     def _restore(self, files: Mapping[int, int]) -> Allocated:
         ranks = f"{self._second.world_size} ranks" if self._second.world_size > 1 else "one rank"
-        self._say(f"restoring with {ranks} in a fresh allocation" + (f", under {self._python}" if self._python else ""))
+        self._progress(
+            f"restoring with {ranks} in a fresh allocation" + (f", under {self._python}" if self._python else "")
+        )
         for node, count in sorted(files.items()):
             if count:
                 self._record(
@@ -178,13 +166,8 @@ class Restarting:
         finds = _Finds()
         groups = self._scenario.topology.groups
         run = AttemptRun(allocation.arena, order, topology, (), self._record, PATIENT, groups, finds)
-        launch = "exec" if number else self._scenario.run.launch
-        self._record(
-            j.AttemptStarted(
-                attempt=number, ranks=topology.ranks, intent=order.intent, closing=bool(number), launch=launch
-            )
-        )
-        run.run()
+        launch = "exec" if number else self._subject.launch()
+        run_attempt(run, order, topology, self._record, closing=bool(number), launch=launch)
         return finds, msgspec.structs.replace(order, look_around=False, stop_after=None)
 
     def _refer(self, number: int, topology: Topology) -> None:

@@ -14,6 +14,7 @@ from chaosckpt.engine.runner.arena import Arena, node_settings
 from chaosckpt.engine.runner.attempt import AttemptRun, Heard, Listener
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.runner.node_client import LocalNode
+from chaosckpt.engine.subjects.target import TargetSubject
 from chaosckpt.engine.wire import storage
 from chaosckpt.engine.wire.orders import AttemptOrder, MeasureOrder
 from chaosckpt.engine.wire.reports import Measured
@@ -40,8 +41,7 @@ class Job:
     @property
     def guarantees(self) -> frozenset[str]:
         """What the target claims, or the scenario holds it to."""
-        settled = self.scenario.target.guarantees
-        return frozenset(self.arena.nodes[0].facts.guarantees if settled is None else settled)
+        return frozenset(TargetSubject(self.scenario).guarantees(self.arena))
 
     def directories(self, topology: Topology) -> list[tuple[str, str]]:
         """(tier, directory) of every tier of this topology, each directory once."""

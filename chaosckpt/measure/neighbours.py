@@ -75,7 +75,7 @@ def open_neighbours(job: Job, count: int) -> Iterator[list[Job]]:
 
 
 def contention(
-    job: Job, others: Sequence[Job], point: Point, order: MeasureOrder, say: Callable[[str], None]
+    job: Job, others: Sequence[Job], point: Point, order: MeasureOrder, progress: Callable[[str], None]
 ) -> tuple[Contention, ...]:
     """The job's saves beside one neighbour, beside two, and so on, compared with what it and they take alone just before.
 
@@ -83,14 +83,14 @@ def contention(
     """
     own = []
     for number, each in enumerate((job, *others)):
-        say(f"saves of neighbour {number} alone" if number else "saves once more, for comparison")
+        progress(f"saves of neighbour {number} alone" if number else "saves once more, for comparison")
         each.begin(point.workload)
         told = each.run(point.topology, order, "the saves of a job alone")
         own.append(completions([metered.saves for metered in told]))
     alone, *their_own = own
     found = []
     for count in range(1, len(others) + 1):
-        say(f"saves beside {count} neighbour{'s' if count > 1 else ''}")
+        progress(f"saves beside {count} neighbour{'s' if count > 1 else ''}")
         medians = [spread.median for spread in their_own[:count]]
         found.append(_beside(job, others[:count], point, order, alone, medians))
     return tuple(found)

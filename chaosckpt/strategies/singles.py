@@ -62,7 +62,7 @@ def _all_singles(scene: Scene, kinds: Mapping[str, type[Fault]]) -> Iterator[Fau
 
 def baring(census: Census) -> frozenset[Schedule]:
     """Schedules that kill the job just where a fault-free run leaves too little to recover."""
-    return frozenset(Schedule((AttemptPlan((Cut((Trigger(point.address, "after"),)),)),)) for point in census.bare)
+    return frozenset(Schedule((AttemptPlan((Cut((Trigger(point.address, "after"),)),)),)) for point in census.gaps)
 
 
 def permutation(seed: int, count: int) -> list[int]:

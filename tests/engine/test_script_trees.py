@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from chaosckpt.campaign.kinds import kinds_for
-from chaosckpt.campaign.preparation import Prepared, open_arena, prepare
-from chaosckpt.engine.runner.command_arena import ScriptArena
+from chaosckpt.campaign.preparation import prepare
 from chaosckpt.engine.runner.deadlines import Deadlines
-from chaosckpt.engine.script_trial import run_script_trial
+from chaosckpt.engine.runner.trial import run_trial
+from chaosckpt.engine.subjects import Prepared, subject_of
 from chaosckpt.faults.sigkill import Sigkill
 from chaosckpt.faults.sigstop import Sigstop
 from chaosckpt.faults.world_size import WorldSize
@@ -58,20 +57,11 @@ def scenario(tmp_path: Path) -> Scenario:
 
 
 def run(scenario: Scenario, prepared: Prepared, *attempts: AttemptPlan) -> j.Journal:
-    assert prepared.facts is not None
-    arena = open_arena(scenario, prepared)
-    assert isinstance(arena, ScriptArena)
+    subject = subject_of(scenario, prepared)
+    arena = subject.open_arena()
     try:
         deadlines = Deadlines(golden_seconds=1.0, floor_seconds=2.0)
-        return run_script_trial(
-            scenario,
-            Schedule(attempts=attempts),
-            arena,
-            prepared.facts,
-            census=prepared.census,
-            trial="1:0",
-            deadlines=deadlines,
-        )
+        return run_trial(subject, Schedule(attempts=attempts), arena, trial="1:0", deadlines=deadlines)
     finally:
         arena.close()
 
@@ -86,7 +76,7 @@ def test_one_rank_of_a_tree_is_struck_by_itself(scenario: Scenario) -> None:
     """Goal: ranks are told apart by RANK; one is killed, or stopped, while the other lives on, and evidence says which."""
     prepared = prepare(scenario)
     assert {point.address.rank for point in prepared.census.main.points} == {0, 1}
-    assert {"sigstop", "sigkill", "world-size"} <= set(kinds_for(scenario))
+    assert {"sigstop", "sigkill", "world-size"} <= set(subject_of(scenario).kinds())
     for kind in (Sigkill, Sigstop):
         fault: Fault = kind(at=operation_of(prepared, 1, "rename"))
         journal = run(scenario, prepared, AttemptPlan(faults=(fault,)))

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from chaosckpt.engine.subjects import subject_of
 from chaosckpt.model.operation import Operation
-from tests.engine.scripts import COUNTING, arena_for, python, run_once, scenario_of
+from tests.engine.scripts import COUNTING, arena_for, out_of, python, run_once, scenario_of
 
 
 def addresses(trace: tuple[Operation, ...]) -> list[str]:
@@ -29,7 +30,7 @@ def test_a_forked_script_does_the_same_operations_as_a_cold_one(counting: Path) 
     for cold in (False, True):
         scenario = scenario_of(argv, counting.parent, cold=cold)
         with arena_for(scenario) as arena:
-            assert arena.warm is not cold
+            assert subject_of(scenario).launch() == ("exec" if cold else "fork")
             run = run_once(scenario, arena)
             assert run.outcome == "finished", run.output
             traces.append(addresses(run.trace))
@@ -93,7 +94,7 @@ def test_what_was_said_before_a_death_is_there(
     for cold in (False, True):
         scenario = scenario_of((sys.executable, *words, str(script), "{out}"), tmp_path, cold=cold)
         with arena_for(scenario) as arena:
-            assert arena.warm is not cold
+            assert subject_of(scenario).launch() == ("exec" if cold else "fork")
             run = run_once(scenario, arena)
         assert run.outcome == "failed"
         assert run.output == ("saved step 2\n" if said else "")
@@ -152,7 +153,7 @@ def test_what_programs_of_a_shell_write_is_traced(tmp_path: Path, how: str) -> N
     with arena_for(scenario) as arena:
         run = run_once(scenario, arena)
         assert run.outcome == "finished", run.output
-        assert (arena.out / "file").read_text().replace("\n", "") == "hello"
+        assert (out_of(arena) / "file").read_text().replace("\n", "") == "hello"
     seen = {(operation.address.op, operation.address.path) for operation in run.trace}
     made = {("open_write", "out:file"), ("rename", "out:file"), ("rename", "tmp:source")}
     assert seen & made, seen
@@ -186,7 +187,7 @@ def test_a_child_that_closes_what_it_inherited_does_not_hide_its_parent_s_writes
     with arena_for(scenario) as arena:
         run = run_once(scenario, arena)
         assert run.outcome == "finished", run.output
-        assert (arena.out / "copy").read_text() == "hello!"
+        assert (out_of(arena) / "copy").read_text() == "hello!"
     ops = [operation.address.op for operation in run.trace if operation.address.path == "out:file"]
     assert ops.count("write") == 2
     assert ops.count("close") >= 1

@@ -12,7 +12,7 @@ import click
 import msgspec
 from rich.console import Console
 
-from chaosckpt.campaign.execution import Turns
+from chaosckpt.campaign.execution import SharedExclusiveLock
 from chaosckpt.engine.runner.arena import Arena
 from tests.power import scenes
 from tests.power.hunt import Limits, Result, hunt
@@ -45,10 +45,10 @@ def main(
     for name in chosen:
         if name not in known:
             raise click.UsageError(f"{name} is no canary; there are: {', '.join(known)}")
-    limits, turns = Limits(trials, kills), Turns()
+    limits, lock = Limits(trials, kills), SharedExclusiveLock()
 
     def one(name: str, arena: Arena) -> Result:
-        return hunt(name, known[name], arena, range(seeds), limits, turns, console.print)
+        return hunt(name, known[name], arena, range(seeds), limits, lock, console.print)
 
     def failed(name: str, why: str) -> Result:
         return Result(name, known[name], limits, trouble=why)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from chaosckpt.campaign.preparation import open_local
 from chaosckpt.engine.forkserver.warm_up import target_facts
-from chaosckpt.engine.runner.arena import Arena, node_settings
+from chaosckpt.engine.runner.arena import Arena, node_settings, open_local
 from chaosckpt.model.scenario import Scenario
 from tests.engine.case import scenario_of
 

@@ -21,54 +21,54 @@ from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.engine.wire.reports import Labelled
 from chaosckpt.errors import UsageError
 from chaosckpt.model import journal as j
-from chaosckpt.model.census import Bare, Census, GoldenRun, Label, Point
+from chaosckpt.model.census import Census, GoldenRun, Label, Point, RecoveryGap
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.topology import Topology
 
 _PATIENT = Deadlines(golden_seconds=20.0)
 _PROBING = Deadlines(golden_seconds=0.5, floor_seconds=3.0)
 """A recovery that stands still on a prefix of the storage has not chosen anything; no verdict rests on how long that is watched."""
-Say = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
-def measure(scenario: Scenario, arena: Arena, *, say: Say = lambda text: None, sweeping: bool = False) -> Census:
-    """Measure the census of a scenario on a local arena. With `sweeping`, recovery is run after every operation, too (bare.py).
+def measure(
+    scenario: Scenario, arena: Arena, *, progress: Progress = lambda text: None, sweeping: bool = False
+) -> Census:
+    """Measure the census of a scenario on a local arena. With `sweeping`, recovery is run after every operation, too (recovery.py).
 
     Raises UsageError, with what the job printed, when the job does not finish without any fault.
     """
-    return _Golden(scenario, arena, say, sweeping).census()
+    return _Golden(scenario, arena, progress, sweeping).census()
 
 
 class _Golden:
-    def __init__(self, scenario: Scenario, arena: Arena, say: Say, sweeping: bool) -> None:
+    def __init__(self, scenario: Scenario, arena: Arena, progress: Progress, sweeping: bool) -> None:
         self.scenario = scenario
         self.arena = arena
-        self.say = say
+        self.progress = progress
         self.sweeping = sweeping
         self.snapshots = arena.directory / "snapshots"
         self.left: set[str] = set()
-        settings = scenario.workload
-        steps = range(1, settings.steps + 1)
-        self.saves = tuple(step for step in steps if step % settings.save_every == 0 or step == settings.steps)
+        self.saves = scenario.workload.save_steps
 
     def census(self) -> Census:
         """Every golden run: from the start and resumed from each save, in each topology."""
         first, *others = self.scenario.topology.topologies
-        self.say(f"golden run of {first} ranks")
+        self.progress(f"golden run of {first} ranks")
         main = self._run(first, None)
         if first.world_size > 1:
-            self.say("reach of every operation")
+            self.progress("reach of every operation")
             main = self._with_reach(main)
-        self.say("commit points")
+        self.progress("commit points")
         prefixes = Prefixes.of(self, main)
         main = find_commits(prefixes, self.saves, main)
         runs = [with_stages(main)]
-        bare: tuple[Bare, ...] = ()
+        gaps: tuple[RecoveryGap, ...] = ()
         tried = 0
         if self.sweeping and prefixes is not None:
-            self.say("recovery after every operation")
-            bare, tried = sweep(prefixes)
-        self.say("golden recoveries")
+            self.progress("recovery after every operation")
+            gaps, tried = sweep(prefixes)
+        self.progress("golden recoveries")
         self._take_snapshots(first)
         self._ask_retained(first)
         for topology in (first, *others):
@@ -81,7 +81,7 @@ class _Golden:
             environment=cache.environment(),
             left=tuple(sorted(self.left)),
             prefixes=tried,
-            bare=bare,
+            gaps=gaps,
         )
 
     def attempt(

@@ -5,21 +5,22 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 
 import msgspec
 
 from chaosckpt.engine.golden import cache
 from chaosckpt.engine.golden.command_facts import SHOWN, CommandFacts, Golden, facts_of
-from chaosckpt.engine.golden.command_run import Run, launch
-from chaosckpt.engine.golden.rewind import put_back
+from chaosckpt.engine.golden.command_run import Run, run_command
+from chaosckpt.engine.golden.rewind import rewind
 from chaosckpt.engine.node.rank_process import decode_path
-from chaosckpt.engine.runner.command_arena import ScriptArena
-from chaosckpt.engine.script_files import seen
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.command_arena import files_in_out
 from chaosckpt.engine.script_labels import ends_of_saves, labelled, points
 from chaosckpt.engine.script_rolling import made_anew
 from chaosckpt.engine.wire.storage import shortage
 from chaosckpt.errors import UsageError
-from chaosckpt.model.census import Bare, Census, GoldenRun
+from chaosckpt.model.census import Census, GoldenRun, RecoveryGap
 from chaosckpt.model.checkpoints import (
     ROLLING,
     Naming,
@@ -28,6 +29,7 @@ from chaosckpt.model.checkpoints import (
     guessed,
     guessed_rolling,
 )
+from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.operation import Operation
 from chaosckpt.model.random_names import random_parts
 from chaosckpt.model.scenario import Scenario
@@ -36,26 +38,24 @@ from chaosckpt.model.topology import Topology
 
 LARGEST_TRACE_BYTES = 256 << 20
 _TRIES = 2
-Say = Callable[[str], None]
 
 
-class ScriptGolden:
-    """Measures one command on an arena that `warmed` replaces once its imports are known."""
+class CommandGolden:
+    """Measures one command, on one arena after another: `open_arena` makes one that is warmed with the given modules."""
 
     def __init__(
         self,
         scenario: Scenario,
-        arena: ScriptArena,
-        warmed: Callable[[ScriptArena, tuple[str, ...]], ScriptArena],
-        say: Say,
+        command: CommandSettings,
+        open_arena: Callable[[tuple[str, ...]], Arena],
+        progress: Callable[[str], None],
     ) -> None:
-        assert scenario.command is not None
         self.scenario = scenario
-        self.command = scenario.command
-        self.arena = arena
+        self.command = command
+        self.arena: Arena
         self.modules: tuple[str, ...] = ()
-        self._warmed = warmed
-        self._say = say
+        self._open_arena = open_arena
+        self._progress = progress
         self._naming = Naming(self.command.checkpoints) if self.command.checkpoints else None
         self._remarks: list[str] = []
         self._numbers: tuple[int, ...] = ()
@@ -64,21 +64,23 @@ class ScriptGolden:
     def measure(self) -> tuple[Census, CommandFacts]:
         """The census and the facts. Raises UsageError, with what the command printed, where it doesn't run without any fault."""
         first, *others = self.scenario.topology.topologies
-        self._say("golden run, cold")
-        one = self._finished(launch(self.arena, self.command, first, report_modules=True), "the first golden run")
+        with closing(self._open_arena(())) as self.arena:
+            self._progress("golden run, cold")
+            cold = run_command(self.arena, self.command, first, report_modules=True)
+            one = self._finished(cold, "the first golden run")
         self.modules = one.modules
         self._take_a_guess(one)
         if one.modules:
-            self._say("warming up")
+            self._progress("warming up")
         # In another directory, since what holds the path of {out} differs from trial to trial.
-        self.arena = self._warmed(self.arena, one.modules)
-        self._say("golden run, once more")
-        size = sum(operation.length or 0 for operation in one.trace if operation.address.op == "write")
-        record = "data" if size <= LARGEST_TRACE_BYTES else "operations"
-        two = self._finished(launch(self.arena, self.command, first, record=record), "the second golden run")
-        one, two = self._alike(first, one, two, record)
-        self._check(one, two)
-        return self._measured(first, others, one, two, with_data=record == "data")
+        with closing(self._open_arena(one.modules)) as self.arena:
+            self._progress("golden run, once more")
+            size = sum(operation.length or 0 for operation in one.trace if operation.address.op == "write")
+            record = "data" if size <= LARGEST_TRACE_BYTES else "operations"
+            two = self._finished(run_command(self.arena, self.command, first, record=record), "the second golden run")
+            one, two = self._alike(first, one, two, record)
+            self._check(one, two)
+            return self._measured(first, others, one, two, with_data=record == "data")
 
     def _alike(self, topology: Topology, one: Run, two: Run, record: str) -> tuple[Run, Run]:
         """Two golden runs in which the random parts of names read alike: run again where there are any.
@@ -92,12 +94,12 @@ class ScriptGolden:
             if not found:
                 break
             self._nonces = (*self._nonces, *found)
-            self._say("golden runs again, because names in them are drawn anew each time")
+            self._progress("golden runs again, because names in them are drawn anew each time")
             self.arena.nodes[0].decode(self._nonces)
             self.arena.reset()
-            one = self._finished(launch(self.arena, self.command, topology), "a golden run")
+            one = self._finished(run_command(self.arena, self.command, topology), "a golden run")
             self.arena.reset()
-            two = self._finished(launch(self.arena, self.command, topology, record=record), "a golden run")
+            two = self._finished(run_command(self.arena, self.command, topology, record=record), "a golden run")
         paths = self._decoded([path for path, _, _ in elsewhere.files])
         files = tuple((path, *seen[1:]) for path, seen in zip(paths, elsewhere.files, strict=True))
         return msgspec.structs.replace(one, files=files, result=elsewhere.result, told=elsewhere.told), two
@@ -133,12 +135,12 @@ class ScriptGolden:
         saved_at = ends_of_saves(two.trace, naming, self._numbers)
         kept = [(first.world_size, self._by_step(run, tuple(saved_at), naming)) for run in (one, two)]
         resumed: list[Run] = []
-        bare: tuple[Bare, ...] = ()
+        gaps: tuple[RecoveryGap, ...] = ()
         prefixes = 0
         if with_data:
             kept.append((first.world_size, self._as_saved(two.trace, saved_at, naming)))
             for step, place in saved_at.items():
-                self._say(f"golden recovery from step {step}")
+                self._progress(f"golden recovery from step {step}")
                 for topology in (first, *others):
                     again = self._resumed(two, place, topology)
                     runs.append(self._golden(topology, step, again))
@@ -152,20 +154,20 @@ class ScriptGolden:
                         resumed.append(again)
         measured = standard((files for _, files in kept), (world for world, _ in kept))
         if with_data:
-            bare, prefixes = self._bareness(two.trace, saved_at, measured, naming)
+            gaps, prefixes = self._gaps(two.trace, saved_at, measured, naming)
         golden = Golden(
             one=one, two=two, resumed=tuple(resumed), saved=tuple(saved_at), standard=measured,
             numbers=self._numbers, rolling=naming.rolling, nonces=self._nonces,
         )  # fmt: skip
         facts = facts_of(self.command, golden, self._remarks)
-        census = Census(runs=tuple(runs), environment=cache.environment(), bare=bare, prefixes=prefixes)
+        census = Census(runs=tuple(runs), environment=cache.environment(), gaps=gaps, prefixes=prefixes)
         return census, facts
 
     def _resumed(self, run: Run, place: int, topology: Topology) -> Run:
         """A golden recovery on the storage as it was after this place of a run."""
-        self._put_back(run.trace, place)
+        self._rewind(run.trace, place)
         record = "data" if self._naming is not None and self._naming.rolling else "operations"
-        return launch(self.arena, self.command, topology, resuming=True, record=record)
+        return run_command(self.arena, self.command, topology, resuming=True, record=record)
 
     def _numbered(self, topology: Topology, run: Run, naming: Naming) -> tuple[int, ...]:
         """The steps of the saves of a rolling checkpoint, by what the command says of them; counted where it says nothing."""
@@ -174,7 +176,7 @@ class ScriptGolden:
         if _numbers(told, len(places)) is None and self.command.resumed is not None:
             told = []
             for number, place in places.items():
-                self._say(f"golden recovery from save {number}, to learn its step")
+                self._progress(f"golden recovery from save {number}, to learn its step")
                 said = set(self._resumed(run, place, topology).said(self.command.resumed, "resumed"))
                 told += said if len(said) == 1 else [None]
         numbers = _numbers(told, len(places))
@@ -209,8 +211,8 @@ class ScriptGolden:
         """The files of each step as they were when its save's last operation was over."""
         found: dict[int, dict[str, tuple[int, str]]] = {}
         for step, place in saved_at.items():
-            self._put_back(trace, place)
-            found[step] = by_step(seen(self.arena), naming).get(ROLLING if naming.rolling else step, {})
+            self._rewind(trace, place)
+            found[step] = by_step(files_in_out(self.arena), naming).get(ROLLING if naming.rolling else step, {})
         return found
 
     def _as_resumed(self, before: Sequence[Operation], run: Run, resumed_from: int, naming: Naming) -> StepFiles:
@@ -221,13 +223,13 @@ class ScriptGolden:
             (*before, *run.trace), {step: len(before) + place for step, place in ends.items()}, naming
         )
 
-    def _put_back(self, trace: Sequence[Operation], place: int) -> None:
+    def _rewind(self, trace: Sequence[Operation], place: int) -> None:
         """Make the storage what it was after the operation at this place of the trace."""
-        put_back(self.arena, trace[: place + 1], len(self.command.track))
+        rewind(self.arena, trace[: place + 1], len(self.command.track))
 
-    def _bareness(
+    def _gaps(
         self, trace: Sequence[Operation], saved_at: Mapping[int, int], measured: Standard, naming: Naming
-    ) -> tuple[tuple[Bare, ...], int]:
+    ) -> tuple[tuple[RecoveryGap, ...], int]:
         """At which operations after the first finished save no complete checkpoint as new as the last one lies on storage."""
         labels = labelled(trace, naming, self._numbers)
         first = self.scenario.topology.topologies[0]
@@ -243,13 +245,13 @@ class ScriptGolden:
             ):
                 continue
             tried += 1
-            self._put_back(trace, place)
-            there = seen(self.arena)
+            self._rewind(trace, place)
+            there = files_in_out(self.arena)
             found_there = measured.looked_at(by_step(there, naming), naming, (), worlds)
             whole = [step for step, wrong in found_there.items() if wrong is None] + [*measured.spare(there, naming)]
             newest = max(whole, default=None)
             if newest is None or newest < max(finished):
-                found.append(Bare(operation.address, max(finished), newest))
+                found.append(RecoveryGap(operation.address, max(finished), newest))
         return tuple(found), tried
 
     def _finished(self, run: Run, what: str) -> Run:

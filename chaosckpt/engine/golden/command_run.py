@@ -7,11 +7,11 @@ import time
 
 import msgspec
 
+from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun
-from chaosckpt.engine.runner.command_arena import ScriptArena
+from chaosckpt.engine.runner.command_arena import files_in_out, out_of
 from chaosckpt.engine.runner.command_result import result_of
 from chaosckpt.engine.runner.deadlines import Deadlines
-from chaosckpt.engine.script_files import seen
 from chaosckpt.engine.script_probe import told
 from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.model import journal as j
@@ -57,8 +57,8 @@ def matches(output: str, pattern: str | None) -> list[tuple[int | None, str]]:
     return found
 
 
-def launch(
-    arena: ScriptArena,
+def run_command(
+    arena: Arena,
     command: CommandSettings,
     topology: Topology,
     *,
@@ -73,7 +73,7 @@ def launch(
         world_size=topology.world_size,
         places=(),
         record=record,  # type: ignore[arg-type]
-        argv=command.words(str(arena.out), topology.world_size, resuming=resuming),
+        argv=command.words(out_of(arena), topology.world_size, resuming=resuming),
         report_modules=report_modules,
     )
     events: list[j.AnyEvent] = []
@@ -87,7 +87,7 @@ def launch(
         outcome=outcome,
         seconds=seconds,
         trace=tuple(row.operation for row in sorted(rows, key=lambda row: row.order)),
-        files=seen(arena),
+        files=tuple(files_in_out(arena)),
         output=output.printed,
         refused=output.refused,
         modules=output.modules,

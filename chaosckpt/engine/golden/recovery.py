@@ -1,18 +1,18 @@
-"""Never bare: at which operations of a fault-free run nothing would be left to recover, found by running recovery there."""
+"""Always recoverable: at which operations of a fault-free run nothing would be left to recover, found by running recovery there."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from chaosckpt.engine.golden.points import Prefixes
-from chaosckpt.model.census import Bare
+from chaosckpt.model.census import RecoveryGap
 from chaosckpt.model.operation import WRITING
 
 MOST_PREFIXES = 200
 """Of more, so many are tried, spread evenly."""
 
 
-def sweep(prefixes: Prefixes) -> tuple[tuple[Bare, ...], int]:
+def sweep(prefixes: Prefixes) -> tuple[tuple[RecoveryGap, ...], int]:
     """The operations after which recovery finds less than the newest finished save, and how many were tried.
 
     A save counts as finished after its last operation on any rank. Of the writes to one open file only the first and the last are
@@ -32,7 +32,7 @@ def sweep(prefixes: Prefixes) -> tuple[tuple[Bare, ...], int]:
         chosen = prefixes.chosen(place, required)
         step = next(iter(chosen)) if len(chosen) == 1 else None
         if step is None or step < required:
-            found.append(Bare(prefixes.rows[place].operation.address, required, step))
+            found.append(RecoveryGap(prefixes.rows[place].operation.address, required, step))
     return tuple(found), len(spread)
 
 

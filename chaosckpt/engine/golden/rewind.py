@@ -1,4 +1,4 @@
-"""Storage put back to what it was after an operation of a golden run, without touching the directories that are the user's own."""
+"""Storage rewound to what it was after an operation of a golden run, without touching the directories that are the user's own."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from chaosckpt.crashstates.replay import replay
-from chaosckpt.engine.runner.command_arena import ScriptArena
+from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.model.operation import Operation
 
 
-def put_back(arena: ScriptArena, operations: Sequence[Operation], tracked: int) -> None:
+def rewind(arena: Arena, operations: Sequence[Operation], tracked: int) -> None:
     """Empty the arena's tiers and apply these operations, which keep their data, to them.
 
     What they did in the `tracked` directories beside these is done in a place that is thrown away, because files may be moved in

@@ -34,7 +34,7 @@ class ReferenceLife(Life):
         settings, state = self.order.settings.workload, job.state
         while state.step < settings.steps:
             trained = trace(train_step(job))
-            saved = state.step % settings.save_every == 0 or state.step == settings.steps
+            saved = settings.saves_after(state.step)
             self.report(Referred(self.rank, state.step, trained, digest(state) if saved else None))
             if saved:
                 self.export(state, directory / str(state.step))

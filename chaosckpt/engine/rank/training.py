@@ -160,7 +160,7 @@ class Life:
             if self.step in holds:
                 self.report(Stepping(self.rank, self.step))
             self.trained.append(trace(train_step(job)))
-            if state.step % settings.save_every == 0 or state.step == settings.steps:
+            if settings.saves_after(state.step):
                 self.save(job, target)
                 if state.step == self.order.attempt.stop_after:
                     return

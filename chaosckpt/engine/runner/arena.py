@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from chaosckpt.engine.runner import gate_mode
 from chaosckpt.engine.runner.node_client import LocalNode, Node
 from chaosckpt.engine.wire import storage
 from chaosckpt.engine.wire.orders import NodeSettings
@@ -17,6 +19,11 @@ class Arena:
     `nodes[n]` carries node n. Without Ray one node process carries them all (the same object several times), with Ray each has its own;
     then `dedicated` is true, a lost node is really destroyed, and `replace(n)` returns the spare that takes its place.
     """
+
+    node_tiers: tuple[str, ...] = ("local",)
+    """The tiers of which each node has one of its own."""
+    shared_tiers: tuple[str, ...] = ("shared",)
+    """The tiers of which there is one, for all nodes."""
 
     def __init__(
         self,
@@ -49,8 +56,10 @@ class Arena:
         """Empty every tier before a trial."""
         for node in self.distinct():
             numbers = [number for number, carrier in enumerate(self.nodes) if carrier is node]
-            node.reset([self.tiers(number)["local"] for number in numbers])
-        self.nodes[0].reset([self.tiers(0)["shared"]])
+            own = [self.tiers(number)[tier] for number in numbers for tier in self.node_tiers]
+            if own:
+                node.reset(own)
+        self.nodes[0].reset([self.tiers(0)[tier] for tier in self.shared_tiers])
 
     def lose(self, node: int) -> None:
         """The node is gone, with all its processes. Its storage is dropped by the caller first."""
@@ -58,7 +67,7 @@ class Arena:
         if self.dedicated:
             self.nodes[node].destroy()
 
-    def heal(self) -> None:
+    def replace_lost_nodes(self) -> None:
         """Put a spare where a node was lost."""
         for number in sorted(self._lost):
             if self._replace is not None:
@@ -89,16 +98,28 @@ def node_settings(
     )
 
 
-def local_arena(
-    scenario: Scenario,
-    directory: Path,
-    *,
-    gate: bool = True,
-    modules: tuple[str, ...] = (),
-    import_path: tuple[str, ...] = (),
-) -> Arena:
-    """An arena without Ray: one node process on this machine carries all nodes. `directory` is marked, and removed at the end."""
-    logs = directory / "logs"
-    logs.mkdir()
-    node = LocalNode(node_settings(scenario, logs, gate=gate, modules=modules, import_path=import_path))
-    return Arena([node] * scenario.topology.nodes, directory, directory)
+@contextmanager
+def new_directory(parent: str | None) -> Iterator[Path]:
+    """A marked directory below `parent` (default: the temporary one) for an arena that is made in the block.
+
+    The arena removes it when it is closed. Where it can't be made the directory is gone again, after an interrupt, too.
+    """
+    directory = storage.make_below(parent)
+    try:
+        yield directory
+    except BaseException:
+        storage.remove(directory)
+        raise
+
+
+def open_local(scenario: Scenario, modules: tuple[str, ...] = (), *, gate: bool | None = None) -> Arena:
+    """An arena for a target without Ray: one node process on this machine carries all nodes.
+
+    `modules` are what ranks are known to import. `gate` None: as the scenario and this machine have it.
+    """
+    gated = gate_mode.choose(scenario) == "seccomp" if gate is None else gate
+    with new_directory(scenario.storage.shared) as directory:
+        logs = directory / "logs"
+        logs.mkdir()
+        node = LocalNode(node_settings(scenario, logs, gate=gated, modules=modules))
+        return Arena([node] * scenario.topology.nodes, directory, directory)

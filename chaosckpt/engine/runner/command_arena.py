@@ -8,51 +8,55 @@ import sys
 from pathlib import Path
 
 from chaosckpt.engine.rank.command import script_of
-from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.arena import Arena, new_directory
 from chaosckpt.engine.runner.node_client import LocalNode
 from chaosckpt.engine.wire.orders import NodeSettings, ScriptSettings
+from chaosckpt.model.checkpoints import FileSeen
 from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.probe import VARIABLE
 
 
-class ScriptArena(Arena):
+class CommandArena(Arena):
     """Where one command is run again and again; its tiers are `out` and `tmp`."""
+
+    node_tiers = ()
+    shared_tiers = ("out", "tmp")
 
     def tiers(self, node: int) -> dict[str, str]:
         """The directory of each storage tier."""
         return {"out": str(self.directory / "out"), "tmp": str(self.directory / "tmp")}
 
-    warm = False
-    """Whether the command runs in forks of a warm interpreter."""
 
-    @property
-    def out(self) -> Path:
-        """What `{out}` stands for."""
-        return self.directory / "out"
-
-    def reset(self) -> None:
-        """Empty both tiers."""
-        self.nodes[0].reset(sorted(self.tiers(0).values()))
+def out_of(arena: Arena) -> str:
+    """What `{out}` stands for."""
+    return arena.tiers(0)["out"]
 
 
-def script_arena(scenario: Scenario, directory: Path, modules: tuple[str, ...] = ()) -> ScriptArena:
-    """An arena for a scenario's command. `directory` is marked, and removed at the end."""
-    command = scenario.command
-    assert command is not None
-    for name in ("logs", "out", "tmp"):
-        (directory / name).mkdir()
-    settings = NodeSettings(
-        target="",
-        options={},
-        workload=scenario.workload,
-        modules=modules,
-        directory=str(directory / "logs"),
-        script=_script_settings(command, directory),
-    )
-    arena = ScriptArena([LocalNode(settings)], directory, directory)
-    arena.warm = settings.script is not None and settings.script.warm
-    return arena
+def files_in_out(arena: Arena) -> list[FileSeen]:
+    """Every file that the command has left below `{out}`."""
+    return arena.nodes[0].manifest("out", out_of(arena))
+
+
+def open_command_arena(scenario: Scenario, command: CommandSettings, modules: tuple[str, ...] = ()) -> Arena:
+    """An arena for a command on this machine, warmed with these modules where the command can be forked."""
+    with new_directory(scenario.storage.shared) as directory:
+        for name in ("logs", "out", "tmp"):
+            (directory / name).mkdir()
+        settings = NodeSettings(
+            target="",
+            options={},
+            workload=scenario.workload,
+            modules=modules,
+            directory=str(directory / "logs"),
+            script=_script_settings(command, directory),
+        )
+        return CommandArena([LocalNode(settings)], directory, directory)
+
+
+def is_forked(command: CommandSettings) -> bool:
+    """Whether it runs in forks of a warm interpreter, rather than as a program that is started anew each time."""
+    return not command.cold and is_plain(command.argv)
 
 
 def _script_settings(command: CommandSettings, directory: Path) -> ScriptSettings:
@@ -60,7 +64,7 @@ def _script_settings(command: CommandSettings, directory: Path) -> ScriptSetting
     return ScriptSettings(
         environment=environment(directory),
         directory=os.path.abspath(command.directory),
-        warm=not command.cold and is_plain(command.argv),
+        warm=is_forked(command),
         tracked={
             f"track{number}": os.path.abspath(os.path.join(command.directory, path))
             for number, path in enumerate(command.track)

@@ -6,21 +6,21 @@ import math
 import shlex
 import subprocess
 
-from chaosckpt.engine.runner.command_arena import ScriptArena, environment
-from chaosckpt.engine.script_files import seen
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.command_arena import environment, files_in_out, out_of
 from chaosckpt.model.command import OUT, CommandSettings
 
 _LONGEST_SECONDS = 600
 
 
-def result_of(arena: ScriptArena, command: CommandSettings) -> str | None:
+def result_of(arena: Arena, command: CommandSettings) -> str | None:
     """The digest of the result file, or what the result command prints; None where there is none, or it fails."""
     if command.result is not None:
         name = command.result.replace(OUT + "/", "out:", 1)
-        return next((digest for path, _, digest in seen(arena) if path == name), None)
+        return next((digest for path, _, digest in files_in_out(arena) if path == name), None)
     if command.result_command is None:
         return None
-    words = shlex.split(command.result_command.replace(OUT, shlex.quote(str(arena.out))))
+    words = shlex.split(command.result_command.replace(OUT, shlex.quote(out_of(arena))))
     try:
         done = subprocess.run(
             words,

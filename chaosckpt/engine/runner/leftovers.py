@@ -12,7 +12,7 @@ def inventory(arena: Arena) -> tuple[tuple[str, int], ...]:
     found: list[tuple[str, int]] = []
     for number, node in enumerate(arena.nodes):
         tiers = arena.tiers(number)
-        names = ("local", "shared") if number == 0 else ("local",)
+        names = (*arena.node_tiers, *arena.shared_tiers) if number == 0 else arena.node_tiers
         found += node.inventory({name: tiers[name] for name in names})
     return tuple(sorted(found))
 

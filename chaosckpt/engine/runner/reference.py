@@ -15,7 +15,6 @@ from chaosckpt.engine.wire.reports import Referred
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
 from chaosckpt.model.digest import StateDigest, combine, fingerprint, part_fingerprints
-from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.topology import Topology
 
 
@@ -30,81 +29,31 @@ Lineage = tuple[Stretch, ...]
 
 
 class _Trained(msgspec.Struct, frozen=True):
-    """What one reference life did, and the directory of its exports."""
+    """What one reference job did, and the directory of its exports."""
 
     directory: str
     start_rng: tuple[str, ...]
     steps: tuple[j.ReferenceStep, ...]
 
 
-class References:
-    """Reference lives by lineage, each lived once on an arena; and the lineages of the attempts of the trial that is running."""
+class ReferenceJobs:
+    """Reference jobs by arena and lineage, each run once however many trials need it."""
 
-    def __init__(self, scenario: Scenario) -> None:
-        self._scenario = scenario
-        self._lives: dict[tuple[str, Lineage], _Trained] = {}
-        self._lineages: dict[int, Lineage] = {}
+    def __init__(self) -> None:
+        self._trained: dict[tuple[str, Lineage], _Trained] = {}
 
-    def begin(self) -> None:
-        """A new trial starts."""
-        self._lineages.clear()
-
-    def after(
-        self, events: Sequence[j.AnyEvent], attempt: int, topology: Topology, arena: Arena, deadlines: Deadlines
-    ) -> j.Reference | None:
-        """The reference of an attempt that ended; None where its state could not be told from what was saved before.
-
-        Raises HarnessError when the reference job doesn't run.
-        """
-        found = self._lineage(events, attempt, topology)
-        if found is None:
-            return None
-        lineage, resumed_from = found
-        self._lineages[attempt] = lineage
-        last = max((event.step for event in _told(events, attempt)), default=None)
-        if last is None or last == resumed_from:
-            return None
-        life = self._life(lineage, arena, deadlines)
-        return j.Reference(
-            attempt=attempt,
-            lineage=tuple(stretch.segment for stretch in lineage),
-            resumed_from=resumed_from,
-            start_rng=life.start_rng if resumed_from == lineage[-1].segment.since else self._rng_at(life, resumed_from),
-            steps=tuple(step for step in life.steps if resumed_from < step.step <= last),
-        )
-
-    def _rng_at(self, life: _Trained, step: int) -> tuple[str, ...]:
-        return next((at.rng for at in life.steps if at.step == step), ())
-
-    def _lineage(self, events: Sequence[j.AnyEvent], attempt: int, topology: Topology) -> tuple[Lineage, int] | None:
-        answers = [event for event in events if isinstance(event, j.Recovered) and event.attempt == attempt]
-        chosen = {event.chosen for event in answers}
-        if len(answers) != topology.world_size or len(chosen) != 1:
-            return None
-        step = chosen.pop()
-        if step is None:
-            return (Stretch(j.Segment(topology.ranks, 0)),), 0
-        held = {event.rank: event.digest for event in answers}
-        source = _captured(events, step, held)
-        if source is None or source[0] not in self._lineages:
-            return None
-        parent, captured = self._lineages[source[0]], source[1]
-        kept = tuple(rank in captured and held[rank].rng == captured[rank].rng for rank in range(topology.world_size))
-        if len(captured) == topology.world_size:
-            return parent, step
-        return (*parent, Stretch(j.Segment(topology.ranks, step), kept)), step
-
-    def _life(self, lineage: Lineage, arena: Arena, deadlines: Deadlines) -> _Trained:
+    def trained(self, lineage: Lineage, arena: Arena, deadlines: Deadlines) -> _Trained:
+        """What this lineage trains. Raises HarnessError when the job doesn't run."""
         key = (str(arena.directory), lineage)
-        if key not in self._lives:
-            self._lives[key] = self._live(lineage, arena, deadlines)
-        return self._lives[key]
+        if key not in self._trained:
+            self._trained[key] = self._run(lineage, arena, deadlines)
+        return self._trained[key]
 
-    def _live(self, lineage: Lineage, arena: Arena, deadlines: Deadlines) -> _Trained:
+    def _run(self, lineage: Lineage, arena: Arena, deadlines: Deadlines) -> _Trained:
         *before, last = lineage
         source = ""
         if before:
-            parent = self._life(tuple(before), arena, deadlines)
+            parent = self.trained(tuple(before), arena, deadlines)
             source = f"{parent.directory}/{last.segment.since}"
         name = hashlib.blake2b(msgspec.json.encode(lineage), digest_size=8).hexdigest()
         directory = str(arena.directory / "references" / name)
@@ -124,6 +73,56 @@ class References:
                 f"the reference job with {topology} ranks {outcome}{reports.said}; it runs without the target"
             )
         return reports.trained(directory)
+
+
+class References:
+    """What the attempts of one trial should have trained, and their lineages so far."""
+
+    def __init__(self, jobs: ReferenceJobs) -> None:
+        self._jobs = jobs
+        self._lineages: dict[int, Lineage] = {}
+
+    def after(
+        self, events: Sequence[j.AnyEvent], attempt: int, topology: Topology, arena: Arena, deadlines: Deadlines
+    ) -> j.Reference | None:
+        """The reference of an attempt that ended; None where its state could not be told from what was saved before.
+
+        Raises HarnessError when the reference job doesn't run.
+        """
+        found = self._lineage(events, attempt, topology)
+        if found is None:
+            return None
+        lineage, resumed_from = found
+        self._lineages[attempt] = lineage
+        last = max((event.step for event in _told(events, attempt)), default=None)
+        if last is None or last == resumed_from:
+            return None
+        job = self._jobs.trained(lineage, arena, deadlines)
+        return j.Reference(
+            attempt=attempt,
+            lineage=tuple(stretch.segment for stretch in lineage),
+            resumed_from=resumed_from,
+            start_rng=job.start_rng if resumed_from == lineage[-1].segment.since else _rng_at(job, resumed_from),
+            steps=tuple(step for step in job.steps if resumed_from < step.step <= last),
+        )
+
+    def _lineage(self, events: Sequence[j.AnyEvent], attempt: int, topology: Topology) -> tuple[Lineage, int] | None:
+        answers = [event for event in events if isinstance(event, j.Recovered) and event.attempt == attempt]
+        chosen = {event.chosen for event in answers}
+        if len(answers) != topology.world_size or len(chosen) != 1:
+            return None
+        step = chosen.pop()
+        if step is None:
+            return (Stretch(j.Segment(topology.ranks, 0)),), 0
+        held = {event.rank: event.digest for event in answers}
+        source = _captured(events, step, held)
+        if source is None or source[0] not in self._lineages:
+            return None
+        parent, captured = self._lineages[source[0]], source[1]
+        kept = tuple(rank in captured and held[rank].rng == captured[rank].rng for rank in range(topology.world_size))
+        if len(captured) == topology.world_size:
+            return parent, step
+        return (*parent, Stretch(j.Segment(topology.ranks, step), kept)), step
 
 
 class _Reports(Listener):
@@ -159,6 +158,10 @@ class _Reports(Listener):
         if digests is None:
             return j.ReferenceStep(step, samples, losses)
         return j.ReferenceStep(step, samples, losses, part_fingerprints(combine(list(digests.values()))), _rng(digests))
+
+
+def _rng_at(job: _Trained, step: int) -> tuple[str, ...]:
+    return next((at.rng for at in job.steps if at.step == step), ())
 
 
 def _rng(digests: dict[int, StateDigest]) -> tuple[str, ...]:

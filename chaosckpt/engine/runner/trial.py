@@ -1,70 +1,43 @@
-"""One trial: a schedule executed, attempt by attempt, into a journal. Plain Python over nodes; it needs no Ray."""
+"""One trial: a schedule executed, attempt by attempt, into a journal. Plain Python over nodes; it needs no Ray.
+
+The same for every subject: what differs (how an attempt is launched, what is observed after it) is asked of the subject's part in the
+trial (SubjectTrial), which the subject makes anew for each.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from chaosckpt.engine.runner.arena import Arena
-from chaosckpt.engine.runner.attempt import AttemptRun, Record
-from chaosckpt.engine.runner.audit import audit, wanted
+from chaosckpt.engine.runner.attempt import AttemptRun
 from chaosckpt.engine.runner.deadlines import Deadlines
-from chaosckpt.engine.runner.leftovers import storage_left
-from chaosckpt.engine.runner.reference import References
+from chaosckpt.engine.runner.ranks import Record
+from chaosckpt.engine.subjects.base import Ended, Launch, Subject
 from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
-from chaosckpt.model.census import Census
-from chaosckpt.model.guarantee import Guarantee
-from chaosckpt.model.scenario import Scenario
-from chaosckpt.model.schedule import AttemptPlan, Schedule, to_builtins
+from chaosckpt.model.schedule import AttemptPlan, Schedule
+from chaosckpt.model.topology import Topology
+
+ObserveStorage = Callable[[int, Arena], None]
+"""Looks at an arena's storage while no rank runs; the number is that of the attempt that will find it so."""
 
 
 def run_trial(
-    scenario: Scenario,
+    subject: Subject,
     schedule: Schedule,
     arena: Arena,
     *,
     trial: str,
     deadlines: Deadlines,
     write: Callable[[j.AnyEvent], None] = lambda event: None,
-    references: References | None = None,
-    census: Census | None = None,
+    observe_storage: ObserveStorage | None = None,
 ) -> j.Journal:
     """Run every attempt of the schedule, then a closing one without faults, on emptied storage.
 
-    `write` receives each event as it happens. With `references`, each attempt is followed by what it should have trained; with
-    the `census`, the trial by what it left on storage. Harness trouble ends the trial and stands in the journal (HarnessTrouble);
-    it is raised as well, so that the caller can replace what broke.
-    """
-    started = j.TrialStarted(
-        trial=trial,
-        schedule=to_builtins(schedule),
-        guarantees=guarantees(scenario, arena),
-        scenario=scenario.name,
-        total_steps=scenario.workload.steps,
-        fresh_start=scenario.run.fresh_start,
-        keeps_rng=arena.nodes[0].facts.keeps_rng,
-        outstanding=arena.nodes[0].facts.outstanding,
-        at_end=scenario.workload.at_end,
-    )
-
-    def run(record: Record, events: list[j.AnyEvent]) -> None:
-        last = _attempts(scenario, schedule, arena, deadlines, record, events, references)
-        if census is not None and census.save_bytes:  # without a gate nobody knows how much a save writes
-            record(storage_left(arena, census, last))
-
-    return journalled(started, arena, write, run)
-
-
-def journalled(
-    started: j.TrialStarted,
-    arena: Arena,
-    write: Callable[[j.AnyEvent], None],
-    run: Callable[[Record, list[j.AnyEvent]], None],
-) -> j.Journal:
-    """The journal of a trial that `run` carries out on emptied storage; it records events, and is given those so far.
-
-    Harness trouble ends the trial and stands in the journal; it is raised as well.
+    `write` receives each event as it happens. `observe_storage` is called before each attempt, when all that is injected between
+    attempts has been, with the attempt's number, and after the last one with the next number. Harness trouble ends the trial and
+    stands in the journal (HarnessTrouble); it is raised as well, so that the caller can replace what broke.
     """
     events: list[j.AnyEvent] = []
 
@@ -72,10 +45,10 @@ def journalled(
         events.append(event)
         write(event)
 
-    record(started)
+    record(subject.started(trial, schedule, arena))
     try:
         arena.reset()
-        run(record, events)
+        _run_attempts(subject, schedule, arena, deadlines, record, events, observe_storage)
     except HarnessError as error:
         record(j.HarnessTrouble(what=str(error)))
         record(j.TrialEnded())
@@ -84,65 +57,56 @@ def journalled(
     return j.Journal(tuple(events))
 
 
-def guarantees(scenario: Scenario, arena: Arena) -> tuple[Guarantee, ...]:
-    """What the target is held to: the scenario's word, else its own."""
-    if scenario.target.guarantees is not None:
-        return scenario.target.guarantees
-    return arena.nodes[0].facts.guarantees
-
-
-def _attempts(
-    scenario: Scenario,
+def _run_attempts(
+    subject: Subject,
     schedule: Schedule,
     arena: Arena,
     deadlines: Deadlines,
     record: Record,
-    events: list[j.AnyEvent],
-    references: References | None,
-) -> int:
-    """Run all attempts; returns the number of the last one."""
-    first = scenario.topology.topologies[0]
+    events: Sequence[j.AnyEvent],
+    observe_storage: ObserveStorage | None,
+) -> None:
+    within = subject.trial(arena, deadlines, record, events)
+    settings = subject.scenario.topology
+    previous = settings.topologies[0]
     plans = (*schedule.attempts, AttemptPlan())
-    previous = first
-    awaited = scenario.workload.at_end == "await"
-    if references is not None:
-        references.begin()
-    for number, (plan, topology) in enumerate(zip(plans, schedule.topologies(first), strict=True)):
-        resumes = something_acknowledged(events)
-        order = AttemptOrder(
-            attempt=number,
-            intent="resume" if resumes else "start",
-            world_size=topology.world_size,
-            places=(),
-            faults=tuple(fault.to_builtins() for fault in plan.faults),
-            collective_timeout_seconds=deadlines.collective_seconds,
-        )
-        groups = scenario.topology.groups
-        run = AttemptRun(arena, order, topology, plan.faults, record, deadlines, groups)
+    last = len(plans) - 1
+    for number, (plan, topology) in enumerate(zip(plans, schedule.topologies(previous), strict=True)):
+        order = within.order(number, topology, plan.faults)
+        run = AttemptRun(arena, order, topology, plan.faults, within.recorder(topology), deadlines, settings.groups)
         run.inject_between(previous)
-        closing = number == len(plans) - 1
-        record(
-            j.AttemptStarted(
-                attempt=number, ranks=topology.ranks, intent=order.intent, closing=closing, launch=scenario.run.launch
-            )
+        if observe_storage is not None:
+            observe_storage(number, arena)
+        outcome = run_attempt(run, order, topology, record, closing=number == last, launch=subject.launch())
+        arena.replace_lost_nodes()
+        ended = Ended(
+            order=order,
+            topology=topology,
+            previous=previous,
+            faults=plan.faults,
+            outcome=outcome,
+            closing=number == last,
         )
-        run.run()
-        arena.heal()
-        asked = wanted(events, number, closing=closing, awaited=awaited)
-        if asked:
-            audit(arena, order, topology, asked, record, deadlines)
-        reference = references.after(events, number, topology, arena, deadlines) if references is not None else None
-        if reference is not None:
-            record(reference)
+        within.after(ended)
         previous = topology
-    return len(plans) - 1
+    if observe_storage is not None:
+        observe_storage(len(plans), arena)
+    within.end(last)
 
 
-def something_acknowledged(events: Sequence[j.AnyEvent]) -> bool:
-    """Whether some save was acknowledged by every rank of its attempt, so that the next launch must resume."""
-    worlds = {event.attempt: sum(event.ranks) for event in events if isinstance(event, j.AttemptStarted)}
-    ranks: dict[tuple[int, int], set[int]] = {}
-    for event in events:
-        if isinstance(event, j.Acknowledged):
-            ranks.setdefault((event.attempt, event.step), set()).add(event.rank)
-    return any(len(found) == worlds[attempt] for (attempt, _), found in ranks.items())
+def run_attempt(
+    run: AttemptRun,
+    order: AttemptOrder,
+    topology: Topology,
+    record: Record,
+    *,
+    closing: bool,
+    launch: Launch,
+) -> j.AttemptOutcome:
+    """Record that the attempt starts, and run it to its end."""
+    record(
+        j.AttemptStarted(
+            attempt=order.attempt, ranks=topology.ranks, intent=order.intent, closing=closing, launch=launch
+        )
+    )
+    return run.run()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from chaosckpt.engine.golden.rewind import put_back
-from tests.engine.scripts import arena_for, run_once, scenario_of
+from chaosckpt.engine.golden.rewind import rewind
+from tests.engine.scripts import arena_for, out_of, run_once, scenario_of
 
 STAGES = """
 import os, shutil, sys
@@ -41,11 +41,11 @@ def test_what_was_moved_in_is_there_and_the_directory_beside_is_left_alone(tmp_p
         assert run.outcome == "finished", run.output
         left = sorted((str(path), path.is_file() and path.read_text()) for path in stage.rglob("*"))
         for place in range(len(run.trace)):
-            put_back(arena, run.trace[: place + 1], 1)
-        assert (arena.out / "made" / "file").read_text() == "staged"
-        assert (arena.out / "other").read_text() == "other"
-        assert not (arena.out / "first").exists()
-        put_back(arena, run.trace[:1], 1)
-        assert [path.name for path in arena.out.iterdir()] == ["first"]
+            rewind(arena, run.trace[: place + 1], 1)
+        assert (out_of(arena) / "made" / "file").read_text() == "staged"
+        assert (out_of(arena) / "other").read_text() == "other"
+        assert not (out_of(arena) / "first").exists()
+        rewind(arena, run.trace[:1], 1)
+        assert [path.name for path in out_of(arena).iterdir()] == ["first"]
         assert sorted((str(path), path.is_file() and path.read_text()) for path in stage.rglob("*")) == left
         assert not [path for path in arena.directory.iterdir() if path.name.startswith("tmp") and path.name != "tmp"]

@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chaosckpt.campaign.script_arenas import ScriptArenas
+from chaosckpt.campaign.arenas import LocalArenas
+from chaosckpt.engine.subjects import subject_of
 from chaosckpt.errors import HarnessError
 from chaosckpt.model.scenario import StorageSettings
 from tests.engine.scripts import COUNTING, python, run_once, scenario_of
@@ -21,7 +22,7 @@ def test_a_worker_whose_arena_was_closed_gets_no_other(tmp_path: Path) -> None:
         scenario_of(python(tmp_path / "train.py", "{out}"), tmp_path),
         storage=StorageSettings(shared=str(tmp_path / "storage")),
     )
-    with ScriptArenas(scenario, 2, ()) as arenas:
+    with LocalArenas(subject_of(scenario).open_arena, 2) as arenas:
         first = arenas.arena(0)
         assert arenas.arena(0) is first
         assert run_once(scenario, arenas.rebuild(0)).outcome == "finished"
