@@ -20,7 +20,7 @@ def check(scenario: Scenario) -> None:
     check_subject(scenario)
     check_training(scenario)
     check_storage(scenario)
-    check_plugins(scenario)
+    check_faults(scenario)
 
 
 def check_topology(settings: TopologySettings) -> None:
@@ -46,11 +46,7 @@ def check_subject(scenario: Scenario) -> None:
     """Refuse a scenario without a subject, with two, or with a command that can't be watched. Raises UsageError."""
     command = scenario.command
     if command is None:
-        if not scenario.target.use:
-            raise UsageError(
-                "there is neither a 'target' nor a 'command'; write a table: [target] and below it use = \"dcp\", or "
-                '[command] and below it argv = ["python", "train.py", "--out", "{out}"]'
-            )
+        _check_target(scenario.target)
         return
     if scenario.target.use:
         raise UsageError(
@@ -59,6 +55,21 @@ def check_subject(scenario: Scenario) -> None:
     check_command(command)
     _check_ranks(command, scenario.topology)
     _check_unheeded(scenario)
+
+
+def _check_target(settings: TargetSettings) -> None:
+    use, known = settings.use, plugins.names("targets")
+    if not use:
+        raise UsageError(
+            "there is neither a 'target' nor a 'command'; write a table: [target] and below it use = \"dcp\", or "
+            '[command] and below it argv = ["python", "train.py", "--out", "{out}"]'
+        )
+    if not is_target_file(use) and use not in known:
+        raise UsageError(
+            f"target.use = {use!r} is no target; {nearest(use, known)} (or name a file: my_target.py:MyTarget)"
+        )
+    if settings.options:
+        _check_options(settings)
 
 
 def _check_ranks(command: CommandSettings, settings: TopologySettings) -> None:
@@ -81,6 +92,11 @@ def _check_unheeded(scenario: Scenario) -> None:
         raise UsageError(
             f"run.launch = {scenario.run.launch!r} says how the ranks of a target are started, {why}; leave it out, and write "
             "cold = true below [command] to start a new interpreter for every attempt"
+        )
+    if scenario.run.gate == "none":
+        raise UsageError(
+            "run.gate = 'none' leaves nothing to see of an unmodified command, which is watched through the gate alone; "
+            "leave it out, or test a [target]"
         )
     if scenario.run.fresh_start != RunSettings().fresh_start:
         raise UsageError(
@@ -121,8 +137,8 @@ def check_storage(scenario: Scenario) -> None:
         )
 
 
-def check_plugins(scenario: Scenario) -> None:
-    """Refuse targets, options and fault kinds that nobody offers. Raises UsageError."""
+def check_faults(scenario: Scenario) -> None:
+    """Refuse fault kinds that nobody offers, and a mix of none. Raises UsageError."""
     known = plugins.names("faults")
     for kind in scenario.faults.kinds:
         if kind not in known:
@@ -131,15 +147,6 @@ def check_plugins(scenario: Scenario) -> None:
         raise UsageError(
             "faults.kinds gives every kind the weight 0, so that no fault is left; leave the table out for all"
         )
-    if scenario.command is not None:
-        return
-    use, known = scenario.target.use, plugins.names("targets")
-    if not is_target_file(use) and use not in known:
-        raise UsageError(
-            f"target.use = {use!r} is no target; {nearest(use, known)} (or name a file: my_target.py:MyTarget)"
-        )
-    if scenario.target.options:
-        _check_options(scenario.target)
 
 
 def _check_options(settings: TargetSettings) -> None:

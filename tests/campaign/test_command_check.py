@@ -44,6 +44,7 @@ CASES = [
         BASE + '[run]\nfresh_start = "allowed"',
         ["run.fresh_start = 'allowed'", "[command]", "leave it out"],
     ),
+    ("no gate", BASE + '[run]\ngate = "none"', ["run.gate = 'none'", "leave it out"]),
     ("a target's workload", BASE + "[workload]\nsteps = 9", ["workload.steps = 9", "leave [workload] out"]),
     ("no subject", 'name = "x"', ["'target'", "'command'", "[command]"]),
 ]

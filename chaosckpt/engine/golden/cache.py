@@ -15,8 +15,6 @@ import chaosckpt
 from chaosckpt.model.scenario import Scenario
 
 FORMAT = "1"
-LARGEST_SOURCE_BYTES = 1 << 20
-"""A word of a command that names a larger file names a program, and not the user's source."""
 Kept = TypeVar("Kept", bound=msgspec.Struct)
 
 
@@ -40,25 +38,18 @@ def environment() -> dict[str, str]:
 
 
 def key(scenario: Scenario) -> str:
-    """16 hexadecimal digits that change with the job, the harness's code, a target's file, the versions or the processor."""
-    job = (scenario.target, scenario.command, scenario.workload, scenario.topology, scenario.run)
+    """16 hexadecimal digits that change with a target's job, the harness's code, a target's file, the versions or the processor."""
+    job = (scenario.target, scenario.workload, scenario.topology, scenario.run)
     parts = [
         FORMAT.encode(),
         msgspec.json.encode(job, order="deterministic"),
         msgspec.json.encode(environment(), order="deterministic"),
     ]
     parts += [path.read_bytes() for path in sorted(Path(chaosckpt.__file__).parent.rglob("*.py"))]
-    parts += [Path(file).read_bytes() for file in _files(scenario)]
+    file = Path(scenario.target.use.rpartition(":")[0])
+    if file.suffix == ".py" and file.is_file():
+        parts.append(file.read_bytes())
     return _digest(b"\0".join(parts))
-
-
-def _files(scenario: Scenario) -> list[str]:
-    """The user's own files on which the golden runs depend: a target's, or those that a command names."""
-    file = scenario.target.use.rpartition(":")[0]
-    words = [file] if file.endswith(".py") else []
-    if scenario.command is not None:
-        words += [os.path.join(scenario.command.directory, word) for word in scenario.command.argv]
-    return [word for word in words if os.path.isfile(word) and os.path.getsize(word) <= LARGEST_SOURCE_BYTES]
 
 
 def load(cache: Path, name: str, kind: type[Kept]) -> Kept | None:
