@@ -17,13 +17,13 @@ from chaosckpt.engine.wire.orders import AttemptOrder, Place
 from chaosckpt.engine.wire.reports import (
     Exited,
     Held,
+    ImportedModules,
     Mark,
     Measured,
     Push,
     Referred,
     Rendezvous,
     Retained,
-    ScriptModules,
     Stepping,
     Struck,
     Surroundings,
@@ -153,7 +153,7 @@ class AttemptRun(Acts):
         match message:
             case Rendezvous():
                 self._tell_others(node, message)
-            case Mark() | ScriptModules():
+            case Mark() | ImportedModules():
                 pass
             case Stepping():
                 self.stepping(message)
@@ -178,7 +178,7 @@ class AttemptRun(Acts):
                 other.rendezvous(message)
 
     def noted(self, message: Retained | Referred | Measured) -> None:
-        """What a life of another kind than training reports; see audit.py, reference.py and chaosckpt/measure/job.py."""
+        """What a program other than training reports; see audit.py, reference.py and chaosckpt/measure/job.py."""
 
     def surrounded(self, message: Surroundings) -> None:
         """What a rank found around it; see chaosckpt/measure/drill_restart.py."""

@@ -10,6 +10,7 @@ from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.attempt import AttemptRun, Record
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.programs import AuditProgram
 from chaosckpt.engine.wire.reports import Measured, Referred, Retained
 from chaosckpt.model import journal as j
 from chaosckpt.model.topology import Topology
@@ -46,7 +47,7 @@ def audit(
 
     Nothing is recorded where the target offers no list of what it retains.
     """
-    auditing = msgspec.structs.replace(order, audit=tuple(asked), faults=(), hold_steps={})
+    auditing = msgspec.structs.replace(order, program=AuditProgram(steps=tuple(asked)), faults=(), hold_steps={})
     run = _AuditRun(arena, auditing, topology, record, deadlines)
     outcome = run.run()
     if None in run.retained.values():

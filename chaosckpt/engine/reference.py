@@ -10,7 +10,8 @@ import msgspec
 from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.attempt import AttemptRun
 from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.wire.orders import AttemptOrder, ReferenceOrder
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.programs import ReferenceProgram
 from chaosckpt.engine.wire.reports import Measured, Referred, Retained
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
@@ -115,7 +116,7 @@ class References:
             world_size=topology.world_size,
             places=(),
             collective_timeout_seconds=deadlines.collective_seconds,
-            reference=ReferenceOrder(source=source, kept=last.kept, directory=directory),
+            program=ReferenceProgram(source=source, kept=last.kept, directory=directory),
         )
         run = _ReferenceRun(arena, order, topology, deadlines)
         outcome = run.run()

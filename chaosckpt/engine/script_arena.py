@@ -10,7 +10,7 @@ from pathlib import Path
 from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.rank.command import script_of
 from chaosckpt.engine.runner.node_client import LocalNode
-from chaosckpt.engine.wire.orders import NodeSettings, ScriptSettings
+from chaosckpt.engine.wire.orders import CommandNodeSettings, NodeSettings
 from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.probe import VARIABLE
@@ -48,16 +48,16 @@ def script_arena(scenario: Scenario, directory: Path, modules: tuple[str, ...] =
         workload=scenario.workload,
         modules=modules,
         directory=str(directory / "logs"),
-        script=_script_settings(command, directory),
+        command=_script_settings(command, directory),
     )
     arena = ScriptArena([LocalNode(settings)], directory, directory)
-    arena.warm = settings.script is not None and settings.script.warm
+    arena.warm = settings.command is not None and settings.command.warm
     return arena
 
 
-def _script_settings(command: CommandSettings, directory: Path) -> ScriptSettings:
+def _script_settings(command: CommandSettings, directory: Path) -> CommandNodeSettings:
     writable = (str(directory / "logs"), *_caches())
-    return ScriptSettings(
+    return CommandNodeSettings(
         environment=environment(directory),
         directory=os.path.abspath(command.directory),
         warm=not command.cold and is_plain(command.argv),

@@ -8,7 +8,7 @@ import msgspec
 
 from chaosckpt.engine.attempt import AttemptRun, Record
 from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.forkserver.warm_up_command import PROMISES
+from chaosckpt.engine.forkserver.imports import PROMISES
 from chaosckpt.engine.script_arena import ScriptArena
 from chaosckpt.engine.script_facts import CommandFacts
 from chaosckpt.engine.script_files import seen
@@ -17,6 +17,7 @@ from chaosckpt.engine.script_result import result_of, same_result
 from chaosckpt.engine.script_run import matches
 from chaosckpt.engine.trial import journalled, strike_between
 from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.programs import CommandProgram
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census, Label
 from chaosckpt.model.checkpoints import Naming, StepFiles, by_step
@@ -114,8 +115,10 @@ class _ScriptTrial:
             world_size=topology.world_size,
             places=(),
             faults=tuple(fault.to_builtins() for fault in faults),
-            argv=self.command.words(str(self.arena.out), topology.world_size, resuming=resuming),
-            save_numbers=tuple(step for step in self.facts.numbers if step > self.newest),
+            program=CommandProgram(
+                argv=self.command.words(str(self.arena.out), topology.world_size, resuming=resuming),
+                save_numbers=tuple(step for step in self.facts.numbers if step > self.newest),
+            ),
         )
         record = self._with_labels(topology)
         run = AttemptRun(self.arena, order, topology, faults, record, self.deadlines)

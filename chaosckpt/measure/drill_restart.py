@@ -15,6 +15,7 @@ from chaosckpt.engine.rank.environment import began, filters
 from chaosckpt.engine.reference import References
 from chaosckpt.engine.trial import guarantees, something_acknowledged
 from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.programs import TrainingProgram
 from chaosckpt.engine.wire.reports import Surroundings
 from chaosckpt.errors import HarnessError
 from chaosckpt.measure.drill_allocation import Allocation
@@ -171,8 +172,7 @@ class Restarting:
             world_size=topology.world_size,
             places=(),
             collective_timeout_seconds=COLLECTIVE_SECONDS,
-            stop_after=stop_after,
-            look_around=True,
+            program=TrainingProgram(stop_after=stop_after, report_environment=True),
         )
         run = _Run(allocation.arena, order, topology, (), self._record, PATIENT, self._scenario.topology.groups)
         launch = "exec" if number else self._scenario.run.launch
@@ -182,7 +182,7 @@ class Restarting:
             )
         )
         run.run()
-        return run, msgspec.structs.replace(order, look_around=False, stop_after=None)
+        return run, msgspec.structs.replace(order, program=TrainingProgram())
 
     def _refer(self, number: int, topology: Topology) -> None:
         reference = self._references.after(self._events, number, topology, self._golden, PATIENT)

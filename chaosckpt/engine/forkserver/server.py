@@ -13,13 +13,15 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
 from chaosckpt.engine.forkserver import huge_pages
+from chaosckpt.engine.forkserver.imports import import_for_command
+from chaosckpt.engine.rank import main as rank
 from chaosckpt.engine.wire.channel import Channel
-from chaosckpt.engine.wire.forks import Forked, Ready, Reaped
+from chaosckpt.engine.wire.forks import Forked, Ready, Reaped, Refused
 from chaosckpt.engine.wire.orders import NodeSettings
 from chaosckpt.engine.wire.process_tree import die_with_parent, ended_children, kill_trees
 
@@ -28,7 +30,7 @@ COLLAPSING_PAYS = 16
 
 
 class Child(Exception):
-    """Raised in a forked child that is to run a script at the top level of its process."""
+    """Raised in a forked child, which is to run its program at the top level of its process."""
 
     def __init__(self, connection: socket.socket) -> None:
         super().__init__("a forked child")
@@ -41,8 +43,8 @@ def prepare_environment() -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
 
 
-def serve(channel: Channel, become: Callable[[socket.socket], None]) -> None:
-    """Fork on request until the node closes the channel; then kill what still runs. A child calls `become` with its connection."""
+def serve(channel: Channel) -> None:
+    """Fork on request until the node closes the channel; then kill what still runs. Raises Child in a child."""
     wakeup_read, wakeup_write = os.pipe()
     for end in (wakeup_read, wakeup_write):
         os.set_blocking(end, False)
@@ -60,7 +62,7 @@ def serve(channel: Channel, become: Callable[[socket.socket], None]) -> None:
                 if descriptor == wakeup_read:
                     os.read(wakeup_read, 4096)
                     _reap(channel, alive)
-                elif not _fork_one(channel, alive, (wakeup_read, wakeup_write), become):
+                elif not _fork_one(channel, alive, (wakeup_read, wakeup_write)):
                     return
                 else:
                     forks += 1
@@ -78,9 +80,7 @@ def _ready(poll: select.poll, idle_work: Iterator[int]) -> list[tuple[int, int]]
     return ready
 
 
-def _fork_one(
-    channel: Channel, alive: set[int], private: tuple[int, ...], become: Callable[[socket.socket], None]
-) -> bool:
+def _fork_one(channel: Channel, alive: set[int], private: tuple[int, ...]) -> bool:
     """Take one request. False when the node has closed the channel."""
     data, descriptors, _, _ = socket.recv_fds(channel.connection, 1, 2)
     if not data:
@@ -89,7 +89,7 @@ def _fork_one(
     pid = os.fork()
     if pid == 0:
         alive.clear()  # none of them is this one's child
-        become(_prepared_child(channel, parent, descriptors, private))
+        raise Child(_prepared_child(channel, parent, descriptors, private))
     for descriptor in descriptors:
         os.close(descriptor)
     alive.add(pid)
@@ -113,24 +113,13 @@ def _prepared_child(channel: Channel, parent: int, descriptors: list[int], priva
     return socket.socket(fileno=connection)
 
 
-def _become_rank(connection: socket.socket) -> None:
-
-    from chaosckpt.engine.rank import training
-
-    training.run(connection)
-
-
-def _become_script(connection: socket.socket) -> None:
-    raise Child(connection)
-
-
 def _reap(channel: Channel, alive: set[int]) -> None:
     for pid, status in ended_children():
         alive.discard(pid)
         channel.send(Reaped(pid, status))
 
 
-def main() -> int:
+def main() -> None:
     """Warm up, say Ready, serve. Returns in the parent when the node is gone, in a child when its script has ended."""
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     die_with_parent(os.getppid())
@@ -138,31 +127,29 @@ def main() -> int:
     cold_path = tuple(sys.path)
     sys.path[:0] = [entry for entry in settings.import_path if entry not in sys.path]
     prepare_environment()
-    if settings.script is None:
-        from chaosckpt.engine.forkserver import warm_up
-
-        answer = warm_up.up(settings)
-    else:
-        from chaosckpt.engine.forkserver import warm_up_command
-
-        answer = warm_up_command.up(settings)
+    answer = _warm_up(settings)
     gc.collect()
     gc.freeze()
     channel.send(answer)
-    if isinstance(answer, Ready) and settings.launch == "fork" and (settings.script is None or settings.script.warm):
+    command = settings.command
+    if isinstance(answer, Ready) and settings.launch == "fork" and (command is None or command.warm):
         die_with_parent(None)  # from here on the end of the channel tells, and leaves time to take the ranks along
         try:
-            serve(channel, _become_rank if settings.script is None else _become_script)
+            serve(channel)
+            return
         except Child as child:
             connection = child.connection
-        else:
-            return 0
+        rank.run(connection, cold_path)
 
-        from chaosckpt.engine.rank import command
 
-        return command.live(connection, cold_path)
-    return 0
+def _warm_up(settings: NodeSettings) -> Ready | Refused:
+    """Late imports: a command's ranks must find nothing imported that the command didn't import itself."""
+    if settings.command is not None:
+        return import_for_command(settings)
+    from chaosckpt.engine.forkserver import warm_up
+
+    return warm_up.up(settings)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

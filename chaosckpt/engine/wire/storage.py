@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 import tempfile
@@ -121,6 +122,21 @@ def files(tier: str, directory: str) -> Iterator[tuple[str, str]]:
         for name in names:
             path = os.path.join(base, name)
             yield f"{tier}:{os.path.relpath(path, directory)}", path
+
+
+def manifest(tier: str, directory: str) -> Iterator[tuple[str, int, str]]:
+    """(`tier:relative`, bytes, digest of the content) of every file below a tier's directory; a link's content is where it leads."""
+    for shown, path in files(tier, directory):
+        if os.path.islink(path):
+            target = os.readlink(path).encode(errors="surrogateescape")
+            yield shown, len(target), "link:" + hashlib.blake2b(target, digest_size=16).hexdigest()
+            continue
+        with open(path, "rb") as file:
+            yield (
+                shown,
+                os.fstat(file.fileno()).st_size,
+                hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest(),
+            )
 
 
 def shortage(path: Path) -> str:
