@@ -89,7 +89,7 @@ class Campaign:
         self.search: Search | None = None
         self.ended = threading.Event()
         self.booting = False
-        """Ray is being started by a thread that can't be stopped; when this process ends, the janitor clears away what it started."""
+        """Ray is being started by a thread that can't be stopped; when this process ends, the reaper clears away what it started."""
 
     def interrupt(self, number: int = signal.SIGINT, frame: FrameType | None = None) -> None:
         """Stop as soon as the running trials have ended; at once when asked again."""

@@ -11,10 +11,11 @@ from chaosckpt.engine.arena import Arena
 from chaosckpt.engine.attempt import AttemptRun
 from chaosckpt.engine.audit import audit
 from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.rank.environment import began, filters
+from chaosckpt.engine.rank.environment import filters
 from chaosckpt.engine.reference import References
 from chaosckpt.engine.trial import guarantees, something_acknowledged
 from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.process_tree import started
 from chaosckpt.engine.wire.programs import TrainingProgram
 from chaosckpt.engine.wire.reports import Surroundings
 from chaosckpt.errors import HarnessError
@@ -192,7 +193,7 @@ class Restarting:
 
 def _allocated(run: _Run, found: Sequence[str]) -> Allocated:
     seen = tuple(sorted(run.surroundings, key=lambda one: one.rank))
-    alive = tuple(one.pid for one in seen if began(one.pid) == one.began)
+    alive = tuple(one.pid for one in seen if started(one.pid) == one.began)
     if alive:
         raise HarnessError(f"processes {alive} of an allocation that was ended are still there")
     return Allocated(surroundings=seen, temporary_found=tuple(found))

@@ -25,9 +25,9 @@ import msgspec
 
 from chaosckpt.engine.node.armed import ArmedFaults
 from chaosckpt.engine.node.launcher import Launcher
-from chaosckpt.engine.node.mutation import disturb
+from chaosckpt.engine.node.mutation import mutate
 from chaosckpt.engine.node.observation import observation_of
-from chaosckpt.engine.node.quiescence import Look, SocketCounters, look
+from chaosckpt.engine.node.quiescence import SocketCounters, sample
 from chaosckpt.engine.node.rank_process import NodeAttempt, RankProcess, decode_path
 from chaosckpt.engine.wire import requests as r
 from chaosckpt.engine.wire import storage
@@ -174,7 +174,7 @@ class NodeServer:
             case r.GetManifest():
                 return self.manifest(request.tier, request.directory)
             case r.Mutate():
-                return disturb(request.tier, Path(request.directory), request.mutation, self.decoded)
+                return mutate(request.tier, Path(request.directory), request.mutation, self.decoded)
             case r.Lose():
                 return self.lose(request.directory)
         return None
@@ -218,23 +218,16 @@ class NodeServer:
         for _ in range(1000):
             if not self._turn(0):
                 break
-        seen = self._look()
-        if seen is None:
-            return None
-        threads, sockets = seen
-        return r.Sample(threads, sockets, sum(process.counts.total() for process in self.trees))
+        processes: list[tuple[int, set[int]]] = []
+        for process in self.trees:
+            held = process.held_threads()
+            processes.extend((pid, held) for pid in process.tree())
+        return sample(processes, self.counters, sum(process.counts.total() for process in self.trees))
 
     def quiescent(self) -> bool:
         """Whether the ranks of this node, being all of the attempt, can go no further by themselves."""
         first = self.sample()
         return first is not None and first == self.sample()
-
-    def _look(self) -> Look | None:
-        processes: list[tuple[int, set[int]]] = []
-        for process in self.trees:
-            held = process.held_threads()
-            processes.extend((pid, held) for pid in process.tree())
-        return look(processes, self.counters)
 
     def freeze(self) -> None:
         """From now on no operation lands: gates stay unserved until the ranks are killed."""

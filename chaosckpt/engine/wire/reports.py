@@ -70,7 +70,7 @@ class Referred(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
 
 
 class Surroundings(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """What a rank finds around it when its life begins.
+    """What a rank finds around it when its program begins.
 
     `began` is the start of its process in the kernel's ticks; `argv`, and the names in `environment`, are what it was started with.
     `filters` counts the seccomp filters in force (-1: the kernel doesn't tell). `local_files` lie on its node-local tier.
