@@ -7,6 +7,7 @@ asserts that it still has one thread, and then forks a rank for each request. It
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import select
@@ -17,7 +18,6 @@ from collections.abc import Iterator
 
 import msgspec
 
-from chaosckpt.engine.forkserver import huge_pages
 from chaosckpt.engine.forkserver.imports import import_for_command
 from chaosckpt.engine.rank import main as rank
 from chaosckpt.engine.wire.channel import Channel
@@ -27,6 +27,10 @@ from chaosckpt.engine.wire.process_tree import die_with_parent, ended_children, 
 
 COLLAPSING_PAYS = 16
 """Forks after which this server is taken for one that will fork many more."""
+
+
+_MADV_COLLAPSE = 25
+_HUGE_BYTES = 2 << 20
 
 
 class Child(Exception):
@@ -67,7 +71,7 @@ def serve(channel: Channel) -> None:
                 else:
                     forks += 1
                     if forks == COLLAPSING_PAYS:
-                        idle_work = huge_pages.collapsing()
+                        idle_work = collapsing()
     finally:
         kill_trees(alive)
 
@@ -111,6 +115,33 @@ def _prepared_child(channel: Channel, parent: int, descriptors: list[int], priva
     os.setsid()
     die_with_parent(parent)
     return socket.socket(fileno=connection)
+
+
+def collapsing() -> Iterator[int]:
+    """Put this process's private writable memory into huge pages, one a step; yields the address of each page so tried.
+
+    In few large pages, a fork copies, and an exit frees, few page-table entries.
+
+    Nothing but speed depends on it. A kernel before 6.1, or one without huge pages, refuses, and all stays as it is.
+    """
+    madvise = ctypes.CDLL(None, use_errno=True).madvise
+    madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    for first, end in _writable():
+        for address in range(-(-first // _HUGE_BYTES) * _HUGE_BYTES, end - _HUGE_BYTES + 1, _HUGE_BYTES):
+            madvise(address, _HUGE_BYTES, _MADV_COLLAPSE)
+            yield address
+
+
+def _writable() -> list[tuple[int, int]]:
+    """[first, end) of each private writable mapping that no file is behind."""
+    found = []
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            bounds, mode, _, _, _, *behind = line.split()
+            if mode == "rw-p" and behind in ([], ["[heap]"]):
+                first, end = (int(number, 16) for number in bounds.split("-"))
+                found.append((first, end))
+    return found
 
 
 def _reap(channel: Channel, alive: set[int]) -> None:
