@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 
 from chaosckpt.campaign.ray_cluster import Cluster, imported_ray
-from chaosckpt.campaign.ray_janitor import SESSION
+from chaosckpt.campaign.ray_reaper import SESSION
 from chaosckpt.engine.runner.node_client import ConnectedNode, environment_with
 from chaosckpt.engine.wire import storage
 from chaosckpt.engine.wire.channel import Channel

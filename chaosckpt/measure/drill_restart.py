@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from chaosckpt.engine.rank.environment import began, filters
+from chaosckpt.engine.rank.environment import filters
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun, Heard, Listener
 from chaosckpt.engine.runner.audit import audit
@@ -16,6 +16,8 @@ from chaosckpt.engine.runner.reference import ReferenceJobs, References
 from chaosckpt.engine.runner.trial import run_attempt
 from chaosckpt.engine.subjects.target import TargetSubject, something_acknowledged
 from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.process_tree import started
+from chaosckpt.engine.wire.programs import TrainingProgram
 from chaosckpt.engine.wire.reports import Surroundings
 from chaosckpt.errors import HarnessError
 from chaosckpt.measure.drill_allocation import Allocation
@@ -160,15 +162,14 @@ class Restarting:
             world_size=topology.world_size,
             places=(),
             collective_timeout_seconds=COLLECTIVE_SECONDS,
-            stop_after=stop_after,
-            look_around=True,
+            program=TrainingProgram(stop_after=stop_after, report_environment=True),
         )
         finds = _Finds()
         groups = self._scenario.topology.groups
         run = AttemptRun(allocation.arena, order, topology, (), self._record, PATIENT, groups, finds)
         launch = "exec" if number else self._subject.launch()
         run_attempt(run, order, topology, self._record, closing=bool(number), launch=launch)
-        return finds, msgspec.structs.replace(order, look_around=False, stop_after=None)
+        return finds, msgspec.structs.replace(order, program=TrainingProgram())
 
     def _refer(self, number: int, topology: Topology) -> None:
         reference = self._references.after(self._events, number, topology, self._golden, PATIENT)
@@ -178,7 +179,7 @@ class Restarting:
 
 def _allocated(finds: _Finds, found: Sequence[str]) -> Allocated:
     seen = tuple(sorted(finds.surroundings, key=lambda one: one.rank))
-    alive = tuple(one.pid for one in seen if began(one.pid) == one.began)
+    alive = tuple(one.pid for one in seen if started(one.pid) == one.began)
     if alive:
         raise HarnessError(f"processes {alive} of an allocation that was ended are still there")
     return Allocated(surroundings=seen, temporary_found=tuple(found))

@@ -16,7 +16,8 @@ from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.runner.node_client import LocalNode
 from chaosckpt.engine.subjects.target import TargetSubject
 from chaosckpt.engine.wire import storage
-from chaosckpt.engine.wire.orders import AttemptOrder, MeasureOrder
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.programs import MeasuringProgram
 from chaosckpt.engine.wire.reports import Measured
 from chaosckpt.errors import HarnessError, UsageError
 from chaosckpt.model import journal as j
@@ -57,7 +58,7 @@ class Job:
             for node in arena.distinct():
                 node.use(node_settings(self.scenario, self.arena.directory, gate=False))
 
-    def run(self, topology: Topology, measure: MeasureOrder, what: str) -> tuple[Metered, ...]:
+    def run(self, topology: Topology, measure: MeasuringProgram, what: str) -> tuple[Metered, ...]:
         """One attempt; what each rank told at its end, by rank. Raises UsageError, with what the job said, where it fails."""
         told: dict[int, Metered] = {}
 
@@ -71,7 +72,7 @@ class Job:
             raise UsageError(f"{failure(what, outcome, watched.events)}{storage.shortage(self.arena.directory)}")
         return tuple(told[rank] for rank in sorted(told))
 
-    def watch(self, topology: Topology, measure: MeasureOrder, each: Callable[[Metered], None]) -> MeasuredAttempt:
+    def watch(self, topology: Topology, measure: MeasuringProgram, each: Callable[[Metered], None]) -> MeasuredAttempt:
         """An attempt that is yet to be run; each thing that a rank tells is passed on."""
         resumes = self._attempt > 0
         order = AttemptOrder(
@@ -80,7 +81,7 @@ class Job:
             world_size=topology.world_size,
             places=(),
             collective_timeout_seconds=self.deadlines.collective_seconds,
-            measure=measure,
+            program=measure,
         )
         self._attempt += 1
         arena = self._cold if measure.kind == "restart" and self._cold is not None else self.arena

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from chaosckpt.engine.wire.orders import MeasureOrder
+from chaosckpt.engine.wire.programs import MeasuringProgram
 from chaosckpt.measure import boundary, checks, dependencies, figures, neighbours, notes, restarts, space
 from chaosckpt.measure.failure_rate import assumed
 from chaosckpt.measure.file_system import file_systems
@@ -59,7 +59,7 @@ def _saves(job: Job, point: Point, options: MeasureOptions, progress: Progress) 
     saves = "1 save" if options.repeats == 1 else f"{options.repeats} saves"
     progress(f"{saves}{f' after {options.warm_up}' if options.warm_up else ''}, {point.in_words}")
     job.begin(point.workload)
-    order = MeasureOrder(
+    order = MeasuringProgram(
         kind="saves",
         warm_up=options.warm_up,
         repeats=options.repeats,
@@ -102,7 +102,7 @@ class _Full:
     def _watch_space(self) -> space.Peaks:
         self.progress(f"the space of {SPACE_SAVES} more saves")
         directories = self.job.directories(self.point.topology)
-        order = MeasureOrder(kind="plain", repeats=SPACE_SAVES)
+        order = MeasuringProgram(kind="plain", repeats=SPACE_SAVES)
         with space.Watch(
             lambda: space.storage_bytes(directories), lambda: space.shared_memory_bytes(os.getpid())
         ) as watch:
@@ -111,7 +111,7 @@ class _Full:
 
     def take_beside(self, others: Sequence[Job]) -> None:
         """Measure its saves again, beside neighbours."""
-        order = MeasureOrder(kind="plain", warm_up=self.options.warm_up, repeats=self.options.repeats, steps=STEPS)
+        order = MeasuringProgram(kind="plain", warm_up=self.options.warm_up, repeats=self.options.repeats, steps=STEPS)
         self.contention = neighbours.contention(self.job, others, self.point, order, self.progress)
 
     def result(self, scale: Sequence[ScalePoint]) -> Measurement:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
 from chaosckpt.engine.golden.census import failure
-from chaosckpt.engine.wire.orders import MeasureOrder
+from chaosckpt.engine.wire.programs import MeasuringProgram
 from chaosckpt.errors import ChaosckptError, HarnessError, UsageError
 from chaosckpt.measure.figures import NO_TIME
 from chaosckpt.measure.job import Job, open_job
@@ -24,7 +24,7 @@ class Neighbour:
     def __init__(self, job: Job, point: Point) -> None:
         self.saves: dict[int, list[MeteredSave]] = {rank: [] for rank in range(point.topology.world_size)}
         self._job = job
-        self._run = job.watch(point.topology, MeasureOrder(kind="neighbour"), self._told)
+        self._run = job.watch(point.topology, MeasuringProgram(kind="neighbour"), self._told)
         self._ended = ""
         self._news: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._save, name="chaosckpt-neighbour", daemon=True)
@@ -75,7 +75,7 @@ def open_neighbours(job: Job, count: int) -> Iterator[list[Job]]:
 
 
 def contention(
-    job: Job, others: Sequence[Job], point: Point, order: MeasureOrder, progress: Callable[[str], None]
+    job: Job, others: Sequence[Job], point: Point, order: MeasuringProgram, progress: Callable[[str], None]
 ) -> tuple[Contention, ...]:
     """The job's saves beside one neighbour, beside two, and so on, compared with what it and they take alone just before.
 
@@ -97,7 +97,7 @@ def contention(
 
 
 def _beside(
-    job: Job, others: Sequence[Job], point: Point, order: MeasureOrder, alone: Spread, their_own: Sequence[float]
+    job: Job, others: Sequence[Job], point: Point, order: MeasuringProgram, alone: Spread, their_own: Sequence[float]
 ) -> Contention:
     for each in (job, *others):
         each.begin(point.workload)

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from chaosckpt.engine.wire.orders import MeasureOrder
+from chaosckpt.engine.wire.programs import MeasuringProgram
 from chaosckpt.errors import UsageError
 from chaosckpt.measure import page_cache
 from chaosckpt.measure.figures import restart
@@ -42,7 +42,7 @@ def restarted(
             page_cache.evict(files)
         else:
             page_cache.warm(files)
-        told = job.run(topology, MeasureOrder(kind="restart"), "the restart")
+        told = job.run(topology, MeasuringProgram(kind="restart"), "the restart")
         if any(metered.recovery is None or metered.recovery.chosen is None for metered in told):
             raise UsageError(
                 "the restart found nothing to load although saves were acknowledged; "

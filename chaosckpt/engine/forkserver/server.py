@@ -7,19 +7,21 @@ asserts that it still has one thread, and then forks a rank for each request. It
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import select
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
-from chaosckpt.engine.forkserver import huge_pages
+from chaosckpt.engine.forkserver.imports import import_for_command
+from chaosckpt.engine.rank import main as rank
 from chaosckpt.engine.wire.channel import Channel
-from chaosckpt.engine.wire.forks import Forked, Ready, Reaped
+from chaosckpt.engine.wire.forks import Forked, Ready, Reaped, Refused
 from chaosckpt.engine.wire.orders import NodeSettings
 from chaosckpt.engine.wire.process_tree import die_with_parent, ended_children, kill_trees
 
@@ -27,8 +29,12 @@ COLLAPSING_PAYS = 16
 """Forks after which this server is taken for one that will fork many more."""
 
 
+_MADV_COLLAPSE = 25
+_HUGE_BYTES = 2 << 20
+
+
 class Child(Exception):
-    """Raised in a forked child that is to run a script at the top level of its process."""
+    """Raised in a forked child, which is to run its program at the top level of its process."""
 
     def __init__(self, connection: socket.socket) -> None:
         super().__init__("a forked child")
@@ -41,8 +47,8 @@ def prepare_environment() -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
 
 
-def serve(channel: Channel, become: Callable[[socket.socket], None]) -> None:
-    """Fork on request until the node closes the channel; then kill what still runs. A child calls `become` with its connection."""
+def serve(channel: Channel) -> None:
+    """Fork on request until the node closes the channel; then kill what still runs. Raises Child in a child."""
     wakeup_read, wakeup_write = os.pipe()
     for end in (wakeup_read, wakeup_write):
         os.set_blocking(end, False)
@@ -60,12 +66,12 @@ def serve(channel: Channel, become: Callable[[socket.socket], None]) -> None:
                 if descriptor == wakeup_read:
                     os.read(wakeup_read, 4096)
                     _reap(channel, alive)
-                elif not _fork_one(channel, alive, (wakeup_read, wakeup_write), become):
+                elif not _fork_one(channel, alive, (wakeup_read, wakeup_write)):
                     return
                 else:
                     forks += 1
                     if forks == COLLAPSING_PAYS:
-                        idle_work = huge_pages.collapsing()
+                        idle_work = collapsing()
     finally:
         kill_trees(alive)
 
@@ -78,9 +84,7 @@ def _ready(poll: select.poll, idle_work: Iterator[int]) -> list[tuple[int, int]]
     return ready
 
 
-def _fork_one(
-    channel: Channel, alive: set[int], private: tuple[int, ...], become: Callable[[socket.socket], None]
-) -> bool:
+def _fork_one(channel: Channel, alive: set[int], private: tuple[int, ...]) -> bool:
     """Take one request. False when the node has closed the channel."""
     data, descriptors, _, _ = socket.recv_fds(channel.connection, 1, 2)
     if not data:
@@ -89,7 +93,7 @@ def _fork_one(
     pid = os.fork()
     if pid == 0:
         alive.clear()  # none of them is this one's child
-        become(_prepared_child(channel, parent, descriptors, private))
+        raise Child(_prepared_child(channel, parent, descriptors, private))
     for descriptor in descriptors:
         os.close(descriptor)
     alive.add(pid)
@@ -113,15 +117,31 @@ def _prepared_child(channel: Channel, parent: int, descriptors: list[int], priva
     return socket.socket(fileno=connection)
 
 
-def _become_rank(connection: socket.socket) -> None:
+def collapsing() -> Iterator[int]:
+    """Put this process's private writable memory into huge pages, one a step; yields the address of each page so tried.
 
-    from chaosckpt.engine.rank import training
+    In few large pages, a fork copies, and an exit frees, few page-table entries.
 
-    training.run(connection)
+    Nothing but speed depends on it. A kernel before 6.1, or one without huge pages, refuses, and all stays as it is.
+    """
+    madvise = ctypes.CDLL(None, use_errno=True).madvise
+    madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    for first, end in _writable():
+        for address in range(-(-first // _HUGE_BYTES) * _HUGE_BYTES, end - _HUGE_BYTES + 1, _HUGE_BYTES):
+            madvise(address, _HUGE_BYTES, _MADV_COLLAPSE)
+            yield address
 
 
-def _become_script(connection: socket.socket) -> None:
-    raise Child(connection)
+def _writable() -> list[tuple[int, int]]:
+    """[first, end) of each private writable mapping that no file is behind."""
+    found = []
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            bounds, mode, _, _, _, *behind = line.split()
+            if mode == "rw-p" and behind in ([], ["[heap]"]):
+                first, end = (int(number, 16) for number in bounds.split("-"))
+                found.append((first, end))
+    return found
 
 
 def _reap(channel: Channel, alive: set[int]) -> None:
@@ -130,7 +150,7 @@ def _reap(channel: Channel, alive: set[int]) -> None:
         channel.send(Reaped(pid, status))
 
 
-def main() -> int:
+def main() -> None:
     """Warm up, say Ready, serve. Returns in the parent when the node is gone, in a child when its script has ended."""
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     die_with_parent(os.getppid())
@@ -138,31 +158,29 @@ def main() -> int:
     cold_path = tuple(sys.path)
     sys.path[:0] = [entry for entry in settings.import_path if entry not in sys.path]
     prepare_environment()
-    if settings.script is None:
-        from chaosckpt.engine.forkserver import warm_up
-
-        answer = warm_up.up(settings)
-    else:
-        from chaosckpt.engine.forkserver import warm_up_command
-
-        answer = warm_up_command.up(settings)
+    answer = _warm_up(settings)
     gc.collect()
     gc.freeze()
     channel.send(answer)
-    if isinstance(answer, Ready) and settings.launch == "fork" and (settings.script is None or settings.script.warm):
+    command = settings.command
+    if isinstance(answer, Ready) and settings.launch == "fork" and (command is None or command.warm):
         die_with_parent(None)  # from here on the end of the channel tells, and leaves time to take the ranks along
         try:
-            serve(channel, _become_rank if settings.script is None else _become_script)
+            serve(channel)
+            return
         except Child as child:
             connection = child.connection
-        else:
-            return 0
+        rank.run(connection, cold_path)
 
-        from chaosckpt.engine.rank import command
 
-        return command.live(connection, cold_path)
-    return 0
+def _warm_up(settings: NodeSettings) -> Ready | Refused:
+    """Late imports: a command's ranks must find nothing imported that the command didn't import itself."""
+    if settings.command is not None:
+        return import_for_command(settings)
+    from chaosckpt.engine.forkserver import warm_up
+
+    return warm_up.up(settings)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

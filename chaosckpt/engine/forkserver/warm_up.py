@@ -1,4 +1,4 @@
-"""Warming up: what a rank will import is imported once, in the parent, found out by letting a child live a whole life first."""
+"""Warming up: what a rank will import is imported once, in the parent, found out by letting a child run a rank's program first."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from pathlib import Path
 import msgspec
 
 from chaosckpt.engine.forkserver.imports import import_all
-from chaosckpt.engine.rank import training
+from chaosckpt.engine.rank.job import interface_of
+from chaosckpt.engine.rank.training import Training
 from chaosckpt.engine.wire.channel import Channel, pair
 from chaosckpt.engine.wire.forks import Ready, Refused
 from chaosckpt.engine.wire.orders import AttemptOrder, NodeSettings, Place, RankOrder, TargetFacts
+from chaosckpt.engine.wire.programs import TrainingProgram
 from chaosckpt.errors import ChaosckptError, PluginError, UsageError
 from chaosckpt.model.settings import WorkloadSettings
 from chaosckpt.plugins import load_target
@@ -120,7 +122,7 @@ def _in_child(action: Callable[[], None]) -> bool:
 
 
 def _rehearse(settings: NodeSettings) -> tuple[str, ...]:
-    """Live a rank's life twice, from the start and resumed, each time in a child; returns the modules that they had imported."""
+    """Run a rank's program twice, from the start and resumed, each time in a child; returns the modules that they had imported."""
     directory = Path(tempfile.mkdtemp(prefix="rehearsal-", dir=settings.directory or None))
     found: list[str] = []
     try:
@@ -130,7 +132,7 @@ def _rehearse(settings: NodeSettings) -> tuple[str, ...]:
             tiers[tier] = str(directory / tier)
         for attempt, intent in enumerate(("start", "resume")):
             order = AttemptOrder(attempt=attempt, intent=intent, world_size=1, places=(Place(0, 0, 0, tiers),))  # type: ignore[arg-type]
-            modules = _live_in_child(RankOrder(settings=settings, attempt=order, place=order.places[0]))
+            modules = _run_in_child(RankOrder(settings=settings, attempt=order, place=order.places[0]))
             import_all(modules)
             found += [name for name in modules if name not in found]
     finally:
@@ -138,7 +140,7 @@ def _rehearse(settings: NodeSettings) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _live_in_child(order: RankOrder) -> tuple[str, ...]:
+def _run_in_child(order: RankOrder) -> tuple[str, ...]:
     ours, theirs = pair()
     listing_read, listing_write = os.pipe()
     pid = os.fork()
@@ -149,7 +151,7 @@ def _live_in_child(order: RankOrder) -> tuple[str, ...]:
             silence = os.open(os.devnull, os.O_WRONLY)
             os.dup2(silence, 1)
             os.dup2(silence, 2)
-            training.rehearse(order, theirs)
+            _rehearse_once(order, theirs)
         except BaseException:  # a rehearsal that fails only leaves ranks less warm
             traceback.print_exc()
         with os.fdopen(listing_write, "w") as stream:
@@ -162,6 +164,21 @@ def _live_in_child(order: RankOrder) -> tuple[str, ...]:
         names = stream.read().split("\n")
     os.waitpid(pid, 0)
     return tuple(name for name in names if name and name != "__main__")
+
+
+def _rehearse_once(order: RankOrder, connection: socket.socket) -> None:
+    """Train once without a gate, so that all that a rank imports is imported."""
+    os.environ["GLOO_SOCKET_IFNAME"] = interface_of(order.attempt.address)
+    import torch.distributed as dist
+    from torch._C._distributed_c10d import TCPStore
+
+    if order.settings.workload.strategy == "ddp":  # a lone rank needs no group, but those of a larger world will
+        store = TCPStore(order.attempt.address, 0, is_master=True, wait_for_workers=False)
+        dist.init_process_group("gloo", store=store, rank=0, world_size=1)
+        dist.barrier()
+        dist.all_gather_object([None], None)
+        from torch.nn.parallel import DistributedDataParallel  # noqa: F401 - imported for its warmth
+    Training(order, Channel(connection), TrainingProgram()).run()
 
 
 def _answer(connection: socket.socket) -> None:

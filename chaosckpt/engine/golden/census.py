@@ -18,6 +18,7 @@ from chaosckpt.engine.runner.attempt import AttemptRun
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.runner.leftovers import inventory
 from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.programs import AuditProgram, TrainingProgram
 from chaosckpt.engine.wire.reports import Labelled
 from chaosckpt.errors import UsageError
 from chaosckpt.model import journal as j
@@ -108,7 +109,7 @@ class _Golden:
 
     def probe(self, topology: Topology, step: int) -> set[int | None]:
         """What recovery chooses on the storage as it is now; empty where it refuses or stands still."""
-        order = self.order(topology, step, recover_only=True)
+        order = self.order(topology, step, program=TrainingProgram(recover_only=True))
         events, _ = self.attempt(topology, order, "a probe", must_finish=False, deadlines=_PROBING)
         return {event.chosen for event in events if isinstance(event, j.Recovered)}
 
@@ -158,7 +159,11 @@ class _Golden:
         shutil.rmtree(self.snapshots, ignore_errors=True)  # a golden run that failed has left its own
         for step in self.saves:
             self.arena.reset()
-            self.attempt(topology, self.order(topology, None, stop_after=step), f"the golden run up to step {step}")
+            self.attempt(
+                topology,
+                self.order(topology, None, program=TrainingProgram(stop_after=step)),
+                f"the golden run up to step {step}",
+            )
             for tier in self.tiers():
                 shutil.copytree(tier, self.snapshots / str(step) / tier.name, symlinks=True)
 
@@ -166,7 +171,7 @@ class _Golden:
         """Audit the storage that the golden run has left. Where the target can't say what it retains, every audit of a trial
         would prove nothing, and nobody would know."""
         what = "listing what the target retains after the golden run"
-        order = msgspec.structs.replace(self.order(topology, self.saves[-1]), audit=self.saves)
+        order = self.order(topology, self.saves[-1], program=AuditProgram(steps=self.saves))
         events, _ = self.attempt(topology, order, what, must_finish=False)
         if any(isinstance(event, j.Raised) for event in events):
             raise UsageError(failure(what, "failed", events))

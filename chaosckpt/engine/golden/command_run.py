@@ -14,6 +14,7 @@ from chaosckpt.engine.runner.command_result import result_of
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.script_probe import told
 from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.programs import CommandProgram
 from chaosckpt.model import journal as j
 from chaosckpt.model.checkpoints import FileSeen
 from chaosckpt.model.command import CommandSettings
@@ -73,8 +74,9 @@ def run_command(
         world_size=topology.world_size,
         places=(),
         record=record,  # type: ignore[arg-type]
-        argv=command.words(out_of(arena), topology.world_size, resuming=resuming),
-        report_modules=report_modules,
+        program=CommandProgram(
+            argv=command.words(out_of(arena), topology.world_size, resuming=resuming), report_modules=report_modules
+        ),
     )
     events: list[j.AnyEvent] = []
     started = time.monotonic()

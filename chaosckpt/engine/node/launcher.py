@@ -59,7 +59,7 @@ class Launcher:
         self.channel: Channel | None = channel
         self.dead = False
         self._exits: list[tuple[int, int]] = []
-        cold = settings.launch == "exec" or (settings.script is not None and not settings.script.warm)
+        cold = settings.launch == "exec" or (settings.command is not None and not settings.command.warm)
         if cold or answer.threads != 1:
             # A parent with threads can't be forked safely: its ranks start cold, which is slow but right.
             channel.close()
@@ -78,8 +78,8 @@ class Launcher:
     def _environment(self) -> dict[str, str]:
         given = self._settings.environment
         environment = dict(os.environ if given is None else given, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
-        if self._settings.script is not None:
-            return dict(self._settings.script.environment)
+        if self._settings.command is not None:
+            return dict(self._settings.command.environment)
         if self._settings.directory:
             # torch makes this directory when it is imported, in the temporary directory if it isn't told otherwise.
             environment.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(self._settings.directory, "torchinductor"))
@@ -99,8 +99,7 @@ class Launcher:
     def launch(self, connection: int, log: int) -> int:
         """Start a rank that talks over `connection` and prints to `log`. Returns its process number."""
         if self.channel is None:
-            main = "main" if self._settings.script is None else "command_main"
-            command = [self._python, "-P", "-m", f"chaosckpt.engine.rank.{main}", str(connection), str(os.getpid())]
+            command = [self._python, "-P", "-m", "chaosckpt.engine.rank.main", str(connection), str(os.getpid())]
             process = subprocess.Popen(
                 command,
                 pass_fds=[connection],

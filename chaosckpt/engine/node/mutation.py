@@ -1,4 +1,4 @@
-"""Disturbing storage between two attempts: what a node does to the files of a tier while no rank runs."""
+"""Mutation at rest: what a node does to the files of a tier while no rank runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chaosckpt.model.disturbance import CutOff, Disturbance, Disturbed, FlipBit,
 SECOND_NS = 10**9
 
 
-def disturb(tier: str, root: Path, disturbance: Disturbance, decode: Callable[[str], str]) -> list[Disturbed]:
+def mutate(tier: str, root: Path, disturbance: Disturbance, decode: Callable[[str], str]) -> list[Disturbed]:
     """Carry it out below `root`, the tier's directory; what was done, nothing where there was nothing to do it to.
 
     `decode` takes the nonces out of a path `tier:relative`. Raises HarnessError where the directory above isn't marked as ours.

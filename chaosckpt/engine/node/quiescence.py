@@ -1,10 +1,10 @@
-"""Rest: whether a set of processes can go no further by itself, told from the kernel's counters, without a timer.
+"""Quiescence: whether a set of processes can go no further by itself, told from the kernel's counters, without a timer.
 
-Processes are at rest when, between two looks, every thread sat in a system call that waits, none used CPU time, no
+Processes are quiescent when, between two samples, every thread sat in a system call that waits, none used CPU time, no
 socket queue held bytes (but for what a peer left behind that has closed) and no TCP byte moved. Threads that poll
 sockets with a short timeout (gloo's loop wakes every 10 ms) may run in between: their only inputs are those sockets.
-A thread that the gate holds counts as waiting. Timed waits can still end later: the harness acts at once when rest is
-established.
+A thread that the gate holds counts as waiting. Timed waits can still end later: the harness acts at once when
+quiescence is established.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import platform
 import socket
 import struct
 from collections.abc import Iterable, Set
+
+from chaosckpt.engine.wire.requests import Sample, Socket
 
 _X86_64 = {
     "read": 0, "poll": 7, "select": 23, "pause": 34, "accept": 43, "recvfrom": 45, "recvmsg": 47, "wait4": 61, "sigtimedwait": 128,
@@ -41,12 +43,6 @@ _STATES = 0xFFF & ~(1 << _TCP_TIME_WAIT | 1 << _TCP_LISTEN)
 _HEADER = struct.Struct("=IHHII")
 _BYTES_ACKED_OFFSET = 120  # of tcpi_bytes_acked, followed by tcpi_bytes_received, in struct tcp_info
 
-Row = tuple[int, int, int, int, int, int]
-"""(inode, state, receive queue, send queue, bytes acknowledged, bytes received) of a TCP socket."""
-Look = tuple[tuple[tuple[int, int | None], ...], tuple[Row, ...]]
-"""What one look saw: (thread, CPU nanoseconds or None for a poller) of every thread, and every socket. Two equal looks, one after
-the other, are rest."""
-
 
 class SocketCounters:
     """Queues and byte counters of TCP sockets, asked from the kernel through one netlink socket."""
@@ -54,9 +50,9 @@ class SocketCounters:
     def __init__(self) -> None:
         self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_SOCK_DIAG)
 
-    def of(self, inodes: Set[int]) -> list[Row]:
+    def of(self, inodes: Set[int]) -> list[Socket]:
         """The rows of these sockets, sorted; listeners left out."""
-        found: list[Row] = []
+        found: list[Socket] = []
         for family in (socket.AF_INET, socket.AF_INET6):
             body = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 1 << (_INET_DIAG_INFO - 1), 0, _STATES)
             header = _HEADER.pack(_HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST_DUMP, 1, 0)
@@ -64,7 +60,7 @@ class SocketCounters:
             found.extend(row for row in self._dump() if row[0] in inodes)
         return sorted(found)
 
-    def _dump(self) -> Iterable[Row]:
+    def _dump(self) -> Iterable[Socket]:
         while True:
             reply, offset = self._netlink.recv(1 << 18), 0
             while offset + _HEADER.size <= len(reply):
@@ -80,7 +76,7 @@ class SocketCounters:
         self._netlink.close()
 
 
-def _parse(reply: bytes, offset: int, length: int) -> Row | None:
+def _parse(reply: bytes, offset: int, length: int) -> Socket | None:
     """One struct inet_diag_msg with its attributes (linux/inet_diag.h)."""
     message = offset + _HEADER.size
     state = reply[message + 1]
@@ -115,7 +111,7 @@ def sockets_of(pid: int) -> set[int]:
 
 
 def _line(path: str) -> bytes:
-    """The one line of a file in /proc. A look reads dozens, and a file object takes three times as long as a descriptor."""
+    """The one line of a file in /proc. A sample reads dozens, and a file object takes three times as long as a descriptor."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, 4096)
@@ -141,7 +137,7 @@ def threads_waiting(pid: int, held: Set[int]) -> list[tuple[int, int | None]] | 
             if thread not in held:
                 call = _line(f"{directory}/{name}/syscall").split()
         except OSError:
-            continue  # this thread ended between the listing and the look
+            continue  # this thread ended between the listing and the sample
         if thread in held:
             rows.append((thread, cpu))
             continue
@@ -157,8 +153,8 @@ def threads_waiting(pid: int, held: Set[int]) -> list[tuple[int, int | None]] | 
     return rows
 
 
-def look(processes: Iterable[tuple[int, Set[int]]], counters: SocketCounters) -> Look | None:
-    """One look at (process, threads held by the gate). None when something is still moving; else what was seen."""
+def sample(processes: Iterable[tuple[int, Set[int]]], counters: SocketCounters, operations: int) -> Sample | None:
+    """What is seen of (process, threads held by the gate), `operations` being performed so far. None when something still moves."""
     listed = list(processes)
     inodes: set[int] = set().union(*(sockets_of(pid) for pid, _ in listed)) if listed else set()
     sockets = counters.of(inodes) if inodes else []
@@ -171,4 +167,4 @@ def look(processes: Iterable[tuple[int, Set[int]]], counters: SocketCounters) ->
         if rows is None:
             return None
         threads.extend(rows)
-    return tuple(sorted(threads, key=lambda row: row[0])), tuple(sockets)
+    return Sample(tuple(sorted(threads, key=lambda row: row[0])), tuple(sockets), operations)

@@ -1,4 +1,4 @@
-"""One rank's process as its node sees it: channel, gate, phase, log and end."""
+"""A process that runs a rank, or several, as its node sees it: channel, gate, log, end, and all that it started."""
 
 from __future__ import annotations
 
@@ -6,71 +6,94 @@ import os
 import re
 import signal
 import socket
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import msgspec
 
 from chaosckpt.engine.gate.supervisor import Gate, Root
 from chaosckpt.engine.node.armed import ArmedFaults, Strike
-from chaosckpt.engine.node.boundaries import Boundaries
-from chaosckpt.engine.node.phase import Phase
+from chaosckpt.engine.node.observation import Observation
+from chaosckpt.engine.node.phase import Boundaries, Phase
 from chaosckpt.engine.wire.channel import Channel
-from chaosckpt.engine.wire.orders import Place
 from chaosckpt.engine.wire.process_tree import descendants, kill_trees
 from chaosckpt.engine.wire.reports import Cause, Exited, Held, Labelled, Push, Rendezvous, Report, Stepping, Struck
+from chaosckpt.engine.wire.requests import CommandOutput
 from chaosckpt.model.decision import Decision, Errno, Hide, Hold, Short
 from chaosckpt.model.operation import Address, Operation, step_address
 from chaosckpt.model.random_names import without_random
 
-TAIL_BYTES = 2000
+LOG_BYTES = 4 << 20
+"""Of what a command printed, so much is kept: the end."""
 LATEST = 6
 """Operations whose addresses are kept to tell how far a rank has come; more than may come or not as ranks race."""
 _REPORTS: msgspec.msgpack.Decoder[Report] = msgspec.msgpack.Decoder(Report)
 
 
+class NodeAttempt(NamedTuple):
+    """What all rank processes of one attempt on this node share."""
+
+    armed: ArmedFaults
+    record: str
+    push: Callable[[Push], None]
+    order: Iterator[int]
+    """Counts the operations of all of them."""
+    gated: bool
+    nonces: Sequence[re.Pattern[str]]
+
+
 class RankProcess:
-    """A live or ended rank. The node's loop calls `readable` and `serve_gate` when its descriptors are."""
+    """A live or ended process tree that runs some ranks. The node's loop calls `readable` and `serve_gate` when its descriptors are.
+
+    A rank of a training job is a process of its own. A command is one process, too, however many `ranks` it starts by itself: the gate
+    finds the process of each by its environment, and what is done to a rank is done to that one with all that it started.
+    """
 
     def __init__(
         self,
-        place: Place,
+        ranks: Sequence[int],
         pid: int,
         channel: Channel,
         log: Path,
-        armed: ArmedFaults,
-        record: str,
-        push: Callable[[Push], None],
-        order: Iterator[int],
-        gated: bool,
+        tiers: Mapping[str, str],
+        attempt: NodeAttempt,
+        observation: Observation,
     ) -> None:
-        self.place = place
-        self.rank = place.rank
+        self.ranks = tuple(ranks)
         self.pid = pid
         self.channel = channel
         self.log = log
         self.gate: Gate | None = None
-        self.phase = Phase()
+        self.observation = observation
         self.by: Cause = "self"
         self.status: int | None = None
-        self.suspended = False
-        self.operations = 0
-        self.latest: deque[Address] = deque(maxlen=LATEST)
+        self.counts: Counter[int] = Counter()
+        """Operations performed by each rank."""
         self.records: list[Labelled] = []
-        self._armed = armed
-        self._record = record
-        self._push = push
-        self._order = order
-        self._open = not gated
-        self._boundaries = None if gated else Boundaries(place.rank)
+        self._tiers = tiers
+        self._attempt = attempt
+        self._latest: deque[Address] = deque(maxlen=LATEST)
+        self._stopped: set[int] = set()
+        self._open = not attempt.gated
+        self._boundaries = None if attempt.gated else Boundaries(self.first)
         self._held_reports: list[Strike] = []
         self._untold: Rendezvous | None = None
         self._strikes: dict[int, Strike] = {}
         self._announced: set[tuple[int, int, int]] = set()
 
-    def open_gate(self, nonces: Sequence[re.Pattern[str]]) -> bool:
+    @property
+    def first(self) -> int:
+        """Its only rank, or the first of several."""
+        return self.ranks[0]
+
+    @property
+    def phase(self) -> Phase:
+        """What its ranks are doing now."""
+        return self.observation.phase
+
+    def open_gate(self) -> bool:
         """Take over the listener that the rank hands out first of all. False when it died before."""
         try:
             payload, descriptors, _, _ = socket.recv_fds(self.channel.connection, 64, 1)
@@ -83,15 +106,17 @@ class RankProcess:
             descriptors[0],
             base=base,
             limit=limit,
-            rank=self.rank,
-            roots=[Root(tier, path) for tier, path in sorted(self.place.tiers.items())],
+            rank=self.first,
+            roots=[Root(tier, path) for tier, path in sorted(self._tiers.items())],
             decide=self._decide,
             observe=self._observe,
-            keep_data=self._record == "data",
-            decode=lambda path: decode_path(path, nonces),
+            keep_data=self._attempt.record == "data",
+            decode=lambda path: decode_path(path, self._attempt.nonces),
             wait_killable=wait_killable,
             hidden=self._hidden,
-            **self.gate_options(),
+            low_descriptors=self.observation.low_descriptors,
+            guard=self.observation.guard,
+            many_ranks=len(self.ranks) > 1,
         )
         if not self._answer(b"g"):
             return False
@@ -100,24 +125,18 @@ class RankProcess:
             self.tell(self._untold)
         return True
 
-    def gate_options(self) -> dict[str, Any]:
-        """What a gate is told beside what every gate is told."""
-        return {}
-
     def readable(self) -> list[Report] | None:
-        """The reports that arrived; None at the end of the channel. Each must be acknowledged by `go_on`."""
+        """The reports that the trial runner is to know; None at the end of the channel. Each must be acknowledged by `go_on`."""
         payloads = self.channel.feed(wait=False)
         if payloads is None:
             return None
         reports = [_REPORTS.decode(payload) for payload in payloads]
-        for report in reports:
-            self.phase.report(report)
-        return reports
+        return [report for report in reports if self.observation.reported(report)]
 
     def go_on(self, report: Report) -> None:
         """Let the rank go on after a report, where no fault holds it: before a training step, or without a gate anywhere."""
         if isinstance(report, Stepping):
-            address = step_address(self.rank, report.step)
+            address = step_address(self.first, report.step)
             if self._holds_report(Operation(address=address, sequence=0, raw=address.path, result=0)):
                 return
         elif (
@@ -134,11 +153,11 @@ class RankProcess:
 
     def _holds_report(self, operation: Operation) -> bool:
         """Whether a fault holds the rank at a report, which is then told; it goes on at `resume`."""
-        strike = self._armed.strike(operation)
+        strike = self._attempt.armed.strike(operation)
         if strike is None or not isinstance(strike.decision, Hold):
             return False
         self._held_reports.append(strike)
-        self._push(Held(strike.fault, strike.trigger, operation, self.phase.label))
+        self._attempt.push(Held(strike.fault, strike.trigger, operation, self.phase.label))
         return True
 
     def tell(self, rendezvous: Rendezvous) -> None:
@@ -168,7 +187,7 @@ class RankProcess:
             place = (held.operation.sequence, strike.fault, strike.trigger)
             if place not in self._announced and (strike.trigger >= 0 or strike.fault < 0):
                 self._announced.add(place)
-                self._push(
+                self._attempt.push(
                     Held(
                         strike.fault, strike.trigger, _without_data(held.operation), self.phase.label_of(held.operation)
                     )
@@ -187,7 +206,7 @@ class RankProcess:
 
     def _decide(self, operation: Operation) -> Decision:
         self.phase.see(operation)
-        strike = self._armed.strike(operation)
+        strike = self._attempt.armed.strike(operation)
         if strike is None:
             return None
         decision = strike.decision
@@ -195,12 +214,12 @@ class RankProcess:
             self._strikes[operation.sequence] = strike
         elif isinstance(decision, Errno):
             name = os.strerror(decision.number)
-            self._push(
+            self._attempt.push(
                 Struck(strike.fault, _without_data(operation), self.phase.label_of(operation), name, strike.first)
             )
         elif isinstance(decision, Short):
             words = f"only {decision.length} of {operation.length} bytes written"
-            self._push(
+            self._attempt.push(
                 Struck(strike.fault, _without_data(operation), self.phase.label_of(operation), words, strike.first)
             )
         return decision
@@ -208,25 +227,48 @@ class RankProcess:
     def _hidden(self, operation: Operation, names: Sequence[str]) -> None:
         """A listing really lacked entries: only that is evidence."""
         strike, words = self._strikes[operation.sequence], f"listed without {', '.join(map(printable, names))}"
-        self._push(Struck(strike.fault, _without_data(operation), self.phase.label_of(operation), words, strike.first))
+        self._attempt.push(
+            Struck(strike.fault, _without_data(operation), self.phase.label_of(operation), words, strike.first)
+        )
 
     def _observe(self, operation: Operation) -> None:
         if operation.part == 0:  # a large write kept with its data comes in parts
-            self.count(operation)
-        if self._record != "nothing":
+            self.counts[operation.address.rank] += 1
+            self._latest.append(operation.address)
+            self.observation.performed(operation)
+        if self._attempt.record != "nothing":
             phase = self.phase
             self.records.append(
-                Labelled(operation, next(self._order), phase.name, phase.step_of(operation), phase.stage)
+                Labelled(operation, next(self._attempt.order), phase.name, phase.step_of(operation), phase.stage)
             )
 
-    def count(self, operation: Operation) -> None:
-        """One more operation."""
-        self.operations += 1
-        self.latest.append(operation.address)
+    def latest(self) -> dict[int, list[Address]]:
+        """The addresses of the last few operations of each rank, oldest first."""
+        return {rank: [address for address in self._latest if address.rank == rank] for rank in self.ranks}
+
+    # Its processes
 
     def tree(self) -> list[int]:
-        """This process and its descendants."""
-        return descendants(self.pid) if self.status is None else []
+        """All that can still go on: this process and its descendants, without suspended ranks.
+
+        Once several ranks are told apart, what only watches over them is left out: it never comes to rest.
+        """
+        if self.status is not None or len(self._stopped) == len(self.ranks):
+            return []
+        heads = self._heads()
+        if not heads:
+            return descendants(self.pid)
+        return [pid for rank, head in heads.items() if rank not in self._stopped for pid in descendants(head)]
+
+    def _heads(self) -> dict[int, int]:
+        """The process of each rank, where several are told apart."""
+        return self.gate.ranks() if self.gate is not None and len(self.ranks) > 1 else {}
+
+    def _head(self, rank: int) -> int | None:
+        """The process that is this rank with all that it started; the only rank is this process itself."""
+        if self.status is not None or rank not in self.ranks:
+            return None
+        return self.pid if len(self.ranks) == 1 else self._heads().get(rank)
 
     def held_threads(self) -> set[int]:
         return set(self.gate.held_threads()) if self.gate is not None else set()
@@ -238,10 +280,18 @@ class RankProcess:
                 self.by = by
             kill_trees([self.pid])
 
-    def kill_rank(self, rank: int, by: Cause) -> bool:
-        """The same for one rank of several that may live in this tree. False when there is no such rank now."""
-        self.kill(by)
-        return self.status is None
+    def kill_ranks(self, ranks: Collection[int], by: Cause) -> bool:
+        """SIGKILL those of these ranks that are its own; all of them are the whole tree. False where none of them is alive."""
+        if set(self.ranks) <= set(ranks):
+            alive = self.status is None
+            self.kill(by)
+            return alive
+        heads = [head for rank in ranks if (head := self._head(rank)) is not None]
+        if self.pid in heads:
+            self.kill(by)
+        else:
+            kill_trees(heads)
+        return bool(heads)
 
     def kill_holder(self, fault: int) -> None:
         """SIGKILL the process, one of several of this rank, whose operation this fault holds."""
@@ -249,21 +299,33 @@ class RankProcess:
             if self._strikes[held.operation.sequence].fault == fault:
                 kill_trees([held.pid])
 
-    def signal_rank(self, rank: int, number: signal.Signals) -> bool:
-        """SIGSTOP or SIGCONT to the whole tree, whose end, whenever it comes, is by a fault. False when it has ended."""
-        if self.status is not None:
-            return False
-        self.by, self.suspended = "fault", number == signal.SIGSTOP
-        self.signal_tree(self.pid, number)
-        return True
+    def suspend(self, rank: int) -> bool:
+        """SIGSTOP a rank and all that it started. Its end, whenever it comes, is by a fault. False when it isn't there."""
+        self._stopped |= {rank} if (found := self._signal(rank, signal.SIGSTOP)) else set()
+        return found
 
-    def signal_tree(self, root: int, number: signal.Signals) -> None:
-        """Send a signal to a process and its descendants."""
-        for pid in descendants(root):
+    def wake(self, rank: int) -> bool:
+        """SIGCONT a rank that was suspended, and all that it started. False when it isn't there."""
+        self._stopped -= {rank} if (found := self._signal(rank, signal.SIGCONT)) else set()
+        return found
+
+    def _signal(self, rank: int, number: signal.Signals) -> bool:
+        head = self._head(rank)
+        if head is None:
+            return False
+        self.by = "fault"
+        for pid in descendants(head):
             try:
                 os.kill(pid, number)
             except ProcessLookupError:
                 continue  # it ended meanwhile
+        return True
+
+    def terminate(self) -> None:
+        """SIGTERM to the process itself, as a scheduler sends it."""
+        if self.status is None:
+            self.by = "fault"
+            os.kill(self.pid, signal.SIGTERM)
 
     def close(self) -> None:
         """Free what belongs to an ended rank."""
@@ -273,13 +335,17 @@ class RankProcess:
         self.channel.close()
 
     def ended(self, untraced: tuple[str, ...]) -> list[Exited]:
-        """What the runner is told once this process is reaped."""
+        """What the runner is told once this process is reaped: its ranks have ended with it. The gate's notes stand with the first."""
         assert self.status is not None
-        return [Exited(self.rank, self.status, self.by, self.stderr_tail(), self.operations, untraced)]
+        tail = self.end_of_log(self.observation.tail_bytes)
+        return [
+            Exited(rank, self.status, self.by, tail, self.counts[rank], untraced if rank == self.first else ())
+            for rank in self.ranks
+        ]
 
-    def stderr_tail(self) -> str:
-        """The end of what it printed, for an error."""
-        return self.end_of_log(TAIL_BYTES)
+    def output(self) -> CommandOutput:
+        """What its program left to be read beside its files."""
+        return self.observation.output(self.end_of_log(LOG_BYTES))
 
     def end_of_log(self, most_bytes: int) -> str:
         """The last so many bytes of what it printed."""

@@ -9,7 +9,6 @@ What it can be asked are the requests of chaosckpt/engine/wire/requests.py, disp
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
 import os
 import re
@@ -26,14 +25,15 @@ import msgspec
 
 from chaosckpt.engine.node.armed import ArmedFaults
 from chaosckpt.engine.node.launcher import Launcher
-from chaosckpt.engine.node.mutation import disturb
-from chaosckpt.engine.node.quiescence import Look, SocketCounters, look
-from chaosckpt.engine.node.rank_process import RankProcess, decode_path
+from chaosckpt.engine.node.mutation import mutate
+from chaosckpt.engine.node.observation import observation_of
+from chaosckpt.engine.node.quiescence import SocketCounters, sample
+from chaosckpt.engine.node.rank_process import NodeAttempt, RankProcess, decode_path
 from chaosckpt.engine.wire import requests as r
 from chaosckpt.engine.wire import storage
 from chaosckpt.engine.wire.channel import Channel, pair
 from chaosckpt.engine.wire.forks import Refused
-from chaosckpt.engine.wire.orders import AttemptOrder, NodeSettings, RankOrder
+from chaosckpt.engine.wire.orders import AttemptOrder, NodeSettings, Place, RankOrder
 from chaosckpt.engine.wire.process_tree import (
     adopt_orphans,
     adopted,
@@ -42,6 +42,7 @@ from chaosckpt.engine.wire.process_tree import (
     kill_trees,
     orphans,
 )
+from chaosckpt.engine.wire.programs import CommandProgram
 from chaosckpt.engine.wire.reports import Cause, Labelled, Push, Rendezvous, Trouble
 from chaosckpt.errors import ChaosckptError, UsageError
 from chaosckpt.model.checkpoints import FileSeen
@@ -53,7 +54,7 @@ OnStorage = r.Reset | r.Drop | r.ListFiles | r.GetManifest | r.Mutate | r.Lose
 _ENVELOPES = msgspec.msgpack.Decoder(r.Envelope)
 
 
-class Node:
+class NodeServer:
     """The loop and what it knows. One attempt at a time."""
 
     def __init__(self, channel: Channel, settings: NodeSettings) -> None:
@@ -61,8 +62,8 @@ class Node:
         self.settings = settings
         self.selector = selectors.DefaultSelector()
         self.counters = SocketCounters()
-        self.ranks: dict[int, RankProcess] = {}
-        self.by_pid: dict[int, RankProcess] = {}
+        self.trees: list[RankProcess] = []
+        """Those of this attempt, in the order of their ranks."""
         self.frozen = False
         self.stopping = False
         self.order = itertools.count()
@@ -173,7 +174,7 @@ class Node:
             case r.GetManifest():
                 return self.manifest(request.tier, request.directory)
             case r.Mutate():
-                return disturb(request.tier, Path(request.directory), request.mutation, self.decoded)
+                return mutate(request.tier, Path(request.directory), request.mutation, self.decoded)
             case r.Lose():
                 return self.lose(request.directory)
         return None
@@ -182,30 +183,34 @@ class Node:
         """Launch the ranks of one attempt."""
         self._end_attempt()
         self.armed = ArmedFaults(decode_faults(order.faults, fault_kinds().values()), order.step_rank)
-        for place in order.places:
-            ours, theirs = pair()
-            log = Path(self.settings.directory) / f"attempt-{order.attempt}-rank-{place.rank}.log"
-            launched = time.monotonic()
-            with open(log, "wb") as stream, theirs:
-                pid = self.launcher.launch(theirs.fileno(), stream.fileno())
-            channel = Channel(ours)
-            process = RankProcess(
-                place, pid, channel, log, self.armed, order.record, self.push, self.order, self.settings.gate
-            )
-            self.ranks[place.rank] = self.by_pid[pid] = process
-            channel.send(RankOrder(settings=self.settings, attempt=order, place=place, launched_seconds=launched))
-            if self.settings.gate:
-                handler = self._gate_opener(process)
-            else:
-                handler = self._reporter(process)
-            self.selector.register(channel, selectors.EVENT_READ, handler)
+        gate = self.settings.gate
+        attempt = NodeAttempt(self.armed, order.record, self.push, self.order, gate, self.nonces)
+        for places in _trees(order):
+            self._launch(order, places, attempt)
         if self.launcher.channel is not None:
             self._serve_fork_server()  # exits that came in between are with the launcher, and no descriptor tells of them
 
+    def _launch(self, order: AttemptOrder, places: Sequence[Place], attempt: NodeAttempt) -> None:
+        """Launch one process that runs the ranks of these places."""
+        ours, theirs = pair()
+        log = Path(self.settings.directory) / f"attempt-{order.attempt}-rank-{places[0].rank}.log"
+        tracked = {} if self.settings.command is None else self.settings.command.tracked
+        observation = observation_of(order, self.settings)
+        launched = time.monotonic()
+        with open(log, "wb") as stream, theirs:
+            pid = self.launcher.launch(theirs.fileno(), stream.fileno())
+        channel = Channel(ours)
+        ranks = [place.rank for place in places]
+        process = RankProcess(ranks, pid, channel, log, places[0].tiers | tracked, attempt, observation)
+        self.trees.append(process)
+        channel.send(RankOrder(settings=self.settings, attempt=order, place=places[0], launched_seconds=launched))
+        handler = self._gate_opener(process) if attempt.gated else self._reporter(process)
+        self.selector.register(channel, selectors.EVENT_READ, handler)
+
     def rendezvous(self, place: Rendezvous) -> None:
         """Tell this node's ranks (other than rank 0) where the process group meets."""
-        for process in self.ranks.values():
-            if process.rank != 0 and process.status is None:
+        for process in self.trees:
+            if 0 not in process.ranks and process.status is None:
                 process.tell(place)
 
     def sample(self) -> r.Sample | None:
@@ -213,72 +218,55 @@ class Node:
         for _ in range(1000):
             if not self._turn(0):
                 break
-        seen = self._look()
-        if seen is None:
-            return None
-        threads, sockets = seen
-        return r.Sample(threads, sockets, sum(process.operations for process in self.ranks.values()))
+        processes: list[tuple[int, set[int]]] = []
+        for process in self.trees:
+            held = process.held_threads()
+            processes.extend((pid, held) for pid in process.tree())
+        return sample(processes, self.counters, sum(process.counts.total() for process in self.trees))
 
     def quiescent(self) -> bool:
         """Whether the ranks of this node, being all of the attempt, can go no further by themselves."""
         first = self.sample()
         return first is not None and first == self.sample()
 
-    def _look(self) -> Look | None:
-        processes: list[tuple[int, set[int]]] = []
-        for process in self.ranks.values():
-            if process.suspended:
-                continue  # it goes no further, and what it is sent lies unread
-            held = process.held_threads()
-            processes.extend((pid, held) for pid in process.tree())
-        return look(processes, self.counters)
-
     def freeze(self) -> None:
         """From now on no operation lands: gates stay unserved until the ranks are killed."""
         self.frozen = True
-        for process in self.ranks.values():
+        for process in self.trees:
             if process.gate is not None:
                 self._unregister(process.gate)
-
-    def process_of(self, rank: int) -> RankProcess | None:
-        """The process tree in which this rank lives, if it is of this node."""
-        return self.ranks.get(rank)
 
     def kill(self, ranks: Sequence[int] | None, by: Cause) -> bool:
         """SIGKILL some ranks, or all (None), and everything that they started. False when none of them is of this node."""
         if ranks is None:
-            for process in list(self.ranks.values()):
+            for process in list(self.trees):
                 process.kill(by)
             return True
-        trees = [(rank, self.process_of(rank)) for rank in ranks]
-        found = [tree.kill_rank(rank, by) for rank, tree in trees if tree is not None]
+        found = [process.kill_ranks(ranks, by) for process in self.trees if not set(process.ranks).isdisjoint(ranks)]
         return any(found)
 
     def kill_holder(self, fault: int) -> None:
         """SIGKILL the one process whose operation the fault of this index holds."""
-        for process in self.ranks.values():
+        for process in self.trees:
             process.kill_holder(fault)
 
     def suspend(self, rank: int) -> bool:
-        """SIGSTOP a rank and everything that it started. Its end, whenever it comes, is by a fault. False when it isn't there."""
-        tree = self.process_of(rank)
-        return tree is not None and tree.signal_rank(rank, signal.SIGSTOP)
+        """SIGSTOP a rank and everything that it started. False when it isn't there."""
+        return any(process.suspend(rank) for process in self.trees)
 
     def wake(self, rank: int) -> bool:
-        """SIGCONT a rank that was stopped, and everything that it started. False when it isn't there."""
-        tree = self.process_of(rank)
-        return tree is not None and tree.signal_rank(rank, signal.SIGCONT)
+        """SIGCONT a rank that was suspended, and everything that it started. False when it isn't there."""
+        return any(process.wake(rank) for process in self.trees)
 
     def terminate(self, ranks: Sequence[int]) -> None:
-        """SIGTERM some ranks."""
-        for process in self.ranks.values():
-            if process.rank in ranks and process.status is None:
-                process.by = "fault"
-                os.kill(process.pid, signal.SIGTERM)
+        """SIGTERM some ranks; a process that runs several gets it as a whole."""
+        for process in self.trees:
+            if not set(process.ranks).isdisjoint(ranks):
+                process.terminate()
 
     def resume(self, fault: int) -> None:
         """Let go what the fault of this index held (-1: the ladder)."""
-        for process in self.ranks.values():
+        for process in self.trees:
             process.resume(fault)
 
     def decoded(self, path: str) -> str:
@@ -300,7 +288,7 @@ class Node:
 
     def manifest(self, tier: str, directory: str) -> list[FileSeen]:
         """(`tier:path` with nonces decoded, bytes, digest of the content) of every file below a tier's directory, sorted."""
-        return sorted((self.decoded(shown), *_content(path)) for shown, path in storage.files(tier, directory))
+        return sorted((self.decoded(shown), size, digest) for shown, size, digest in storage.manifest(tier, directory))
 
     def lose(self, directory: str) -> int:
         """Die as a machine dies: every process by SIGKILL, then this node's storage; the runner ends this process next."""
@@ -309,16 +297,20 @@ class Node:
         return storage.empty(Path(directory))
 
     def records(self) -> list[list[Labelled]]:
-        """What the gates recorded in this attempt, rank by rank."""
-        return [process.records for _, process in sorted(self.ranks.items())]
+        """What the gates recorded in this attempt, process by process."""
+        return [process.records for process in self.trees]
 
     def counts(self) -> dict[int, int]:
         """Operations performed by each rank of this node."""
-        return {rank: process.operations for rank, process in sorted(self.ranks.items())}
+        return {rank: process.counts[rank] for process in self.trees for rank in process.ranks}
 
     def latest(self) -> dict[int, list[Address]]:
         """The addresses of the last few operations of each rank of this node, oldest first."""
-        return {rank: list(process.latest) for rank, process in sorted(self.ranks.items())}
+        return {rank: addresses for process in self.trees for rank, addresses in process.latest().items()}
+
+    def output(self) -> r.CommandOutput:
+        """What the command of this attempt left to be read; ranks with a target leave nothing so."""
+        return self.trees[0].output() if self.trees else r.CommandOutput()
 
     def use(self, settings: NodeSettings) -> None:
         """From now on ranks run another target or workload; what the fork server has warmed stays warm."""
@@ -328,15 +320,11 @@ class Node:
         """From the next attempt on, what these expressions match in a path is read as `*`."""
         self.nonces = [re.compile(pattern) for pattern in patterns]
 
-    def output(self) -> r.CommandOutput:
-        """What a command left to be read; ranks with a target leave nothing so."""
-        return r.CommandOutput()
-
     # The ranks' side
 
     def _gate_opener(self, process: RankProcess) -> Any:
         def opened() -> None:
-            if process.open_gate(self.nonces) and process.gate is not None:
+            if process.open_gate() and process.gate is not None:
                 self.selector.modify(process.channel, selectors.EVENT_READ, self._reporter(process))
                 if not self.frozen:
                     self.selector.register(process.gate, selectors.EVENT_READ, lambda: self._serve_gate(process))
@@ -384,8 +372,8 @@ class Node:
             self._exited(pid, status)
 
     def _exited(self, pid: int, status: int) -> None:
-        process = self.by_pid.get(pid)
-        if process is None or process.status is not None:
+        process = next((tree for tree in self.trees if tree.pid == pid and tree.status is None), None)
+        if process is None:
             return
         process.status = status
         kill_trees(orphans(pid))  # what it started dies with it, as on a machine of its own
@@ -395,38 +383,23 @@ class Node:
             untraced = tuple(process.gate.untraced)
         self._unregister(process.channel)
         process.close()
-        if all(other.status is not None for other in self.ranks.values()):
+        if all(other.status is not None for other in self.trees):
             kill_trees(adopted({self.launcher.pid}))  # and what had taken a session of its own, with the last of them
         for exited in process.ended(untraced):
             self.push(exited)
 
     def _end_attempt(self, by: Cause = "harness") -> None:
-        for process in self.ranks.values():
+        for process in self.trees:
             process.kill(by)
-        while any(process.status is None for process in self.ranks.values()) and not self.launcher.dead:
+        while any(process.status is None for process in self.trees) and not self.launcher.dead:
             self._turn(1.0)
-        self.ranks.clear()
-        self.by_pid.clear()
+        self.trees.clear()
         self.frozen = False
 
 
-def _content(path: str) -> tuple[int, str]:
-    """(bytes, digest); a symbolic link's content is where it leads."""
-    if os.path.islink(path):
-        target = os.readlink(path).encode(errors="surrogateescape")
-        return len(target), "link:" + hashlib.blake2b(target, digest_size=16).hexdigest()
-    with open(path, "rb") as file:
-        return os.fstat(file.fileno()).st_size, hashlib.file_digest(
-            file, lambda: hashlib.blake2b(digest_size=16)
-        ).hexdigest()
-
-
-def _kind(settings: NodeSettings) -> type[Node]:
-    if settings.script is None:
-        return Node
-    from chaosckpt.engine.node.command_server import ScriptNode
-
-    return ScriptNode
+def _trees(order: AttemptOrder) -> list[Sequence[Place]]:
+    """The places of each process to be launched: a command starts its ranks by itself, all others are launched rank by rank."""
+    return [order.places] if isinstance(order.program, CommandProgram) else [(place,) for place in order.places]
 
 
 def main() -> None:
@@ -445,7 +418,7 @@ def main() -> None:
         return  # whoever started it was interrupted before it had said anything
     sys.path[:0] = [entry for entry in settings.import_path if entry not in sys.path]
     try:
-        node = _kind(settings)(channel, settings)
+        node = NodeServer(channel, settings)
     except (ChaosckptError, OSError) as error:
         with contextlib.suppress(OSError):  # the runner may be gone
             channel.send(Refused(str(error), isinstance(error, UsageError)))

@@ -1,10 +1,13 @@
-"""The life of an auditing rank: it loads the retained checkpoints one by one and reports what each holds."""
+"""The program of an audit: it loads the retained checkpoints one by one and reports what each holds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from chaosckpt.engine.rank.training import MESSAGE_BYTES, Life, Terminated
+from chaosckpt.engine.rank.job import MESSAGE_BYTES, JobProgram, Terminated
+from chaosckpt.engine.wire.channel import Channel
+from chaosckpt.engine.wire.orders import RankOrder
+from chaosckpt.engine.wire.programs import AuditProgram
 from chaosckpt.engine.wire.reports import Retained
 from chaosckpt.errors import PluginError
 from chaosckpt.model.journal import Audited
@@ -12,17 +15,21 @@ from chaosckpt.targets.api import Target
 from chaosckpt.workload.digest import digest
 
 
-class AuditLife(Life):
+class Audit(JobProgram):
     """Recovers nothing, trains nothing, changes nothing."""
 
-    def live(self) -> None:
+    def __init__(self, order: RankOrder, channel: Channel, program: AuditProgram) -> None:
+        super().__init__(order, channel)
+        self.program = program
+
+    def run(self) -> None:
         """Load the newest first. After one that a rank can't load the ranks may be out of step, so it is the last one."""
         self.join()
         target = self.make_target()
         self.where = "audit"
         retained = retained_steps(target.retained())
         self.report(Retained(self.rank, retained))
-        for step in sorted(set(self.order.attempt.audit) & set(retained or ()), reverse=True):
+        for step in sorted(set(self.program.steps) & set(retained or ()), reverse=True):
             if not all(target.gather(self.load(target, step))):
                 return
 

@@ -1,4 +1,4 @@
-"""The life of an unmodified script: in a fork of a warm interpreter, or as a program of its own.
+"""The program that is an unmodified command: in a fork of a warm interpreter, or as a program of its own.
 
 Standard library and the harness's own wire only: whatever a script imports is the script's choice.
 """
@@ -21,35 +21,14 @@ from collections.abc import Sequence
 from importlib.abc import InspectLoader
 from types import CodeType, ModuleType, TracebackType
 
-import msgspec
-
 from chaosckpt.engine.gate.passage import pass_gate
 from chaosckpt.engine.wire.channel import Channel
-from chaosckpt.engine.wire.orders import ScriptOrder
-from chaosckpt.engine.wire.reports import ScriptModules
+from chaosckpt.engine.wire.orders import RankOrder
+from chaosckpt.engine.wire.programs import CommandProgram
+from chaosckpt.engine.wire.reports import ImportedModules
 
 FLAGS_THAT_FIT = frozenset({"-u"})
 """Options of the interpreter that a warm one can have, too: its output is never kept back."""
-
-
-def enter(connection: socket.socket) -> ScriptOrder:
-    """Take the order, and stand where the script is to run, under the gate."""
-    order = msgspec.msgpack.decode(Channel(connection).receive(), type=ScriptOrder)
-    os.environ.clear()
-    os.environ.update(order.environment)
-    os.chdir(order.directory)
-    pass_gate(connection, low_descriptors=True, network=order.network)
-    return order
-
-
-def execute(order: ScriptOrder) -> None:
-    """Become the command. Exits like a shell where there is no such command, saying so on standard error."""
-    try:
-        os.execvpe(order.argv[0], list(order.argv), order.environment)  # noqa: S606 - it is what the user asked for
-    except OSError as error:
-        sys.stderr.write(f"{order.argv[0]}: {error.strerror}\n")
-        sys.stderr.flush()
-        os._exit(127)
 
 
 def script_of(argv: Sequence[str]) -> tuple[str, bool, tuple[str, ...]] | None:
@@ -64,26 +43,60 @@ def script_of(argv: Sequence[str]) -> tuple[str, bool, tuple[str, ...]] | None:
     return None
 
 
-def live(connection: socket.socket, cold_path: Sequence[str]) -> int:
-    """Run the script in this warm interpreter as `__main__`; returns its exit code, once its own code has ended.
+class Command:
+    """Stand where the command is to run, under the gate, and become it."""
 
-    `cold_path` is what a cold interpreter has in sys.path behind the script's own directory.
+    def __init__(
+        self, order: RankOrder, connection: socket.socket, program: CommandProgram, cold_path: Sequence[str] | None
+    ) -> None:
+        node = order.settings.command
+        assert node is not None
+        self.node = node
+        self.connection = connection
+        self.program = program
+        self.cold_path = cold_path
 
-    To be called at the top level of the process, so that what the script registered for the exit runs as ever.
-    """
-    order = enter(connection)
-    script = script_of(order.argv)
-    assert script is not None
-    _look_cold(script[0], cold_path, is_module=script[1], unbuffered="-u" in order.argv[1:2])
-    sys.argv = [script[0], *script[2]]
-    try:
-        code = _run(script[0], is_module=script[1])
-    finally:
-        if order.report_modules:
-            with contextlib.suppress(OSError):
-                Channel(connection).send(ScriptModules(tuple(sys.modules)))
-        connection.close()
-    return code
+    def run(self) -> None:
+        """Become the command by exec, or run its script as `__main__` here, where this interpreter is warm."""
+        os.environ.clear()
+        os.environ.update(self.node.environment)
+        os.chdir(self.node.directory)
+        # The gate is asked about connections where they aren't allowed.
+        pass_gate(self.connection, low_descriptors=True, network=not self.node.network)
+        if self.cold_path is None:
+            self.connection.close()
+            self.execute()
+        else:
+            self.run_script(self.cold_path)
+
+    def execute(self) -> None:
+        """Become the command. Exits like a shell where there is no such command, saying so on standard error."""
+        argv = self.program.argv
+        try:
+            os.execvpe(argv[0], list(argv), self.node.environment)  # noqa: S606 - it is what the user asked for
+        except OSError as error:
+            sys.stderr.write(f"{argv[0]}: {error.strerror}\n")
+            sys.stderr.flush()
+            os._exit(127)
+
+    def run_script(self, cold_path: Sequence[str]) -> None:
+        """Run the script in this warm interpreter; raises SystemExit with its exit code, once its own code has ended.
+
+        `cold_path` is what a cold interpreter has in sys.path behind the script's own directory.
+        """
+        argv = self.program.argv
+        script = script_of(argv)
+        assert script is not None
+        _look_cold(script[0], cold_path, is_module=script[1], unbuffered="-u" in argv[1:2])
+        sys.argv = [script[0], *script[2]]
+        try:
+            code = _run(script[0], is_module=script[1])
+        finally:
+            if self.program.report_modules:
+                with contextlib.suppress(OSError):
+                    Channel(self.connection).send(ImportedModules(tuple(sys.modules)))
+            self.connection.close()
+        raise SystemExit(code)
 
 
 def _run(script: str, *, is_module: bool) -> int:

@@ -1,4 +1,4 @@
-"""Surroundings: what a rank finds around itself when its life begins: its process, its environment, its versions, its filters."""
+"""The environment of a rank: what it finds around itself when it begins: its process, its environment, its versions, its filters."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 from chaosckpt.engine.wire.orders import Place
+from chaosckpt.engine.wire.process_tree import started
 from chaosckpt.engine.wire.reports import Surroundings
 
 _FILTERS = "Seccomp_filters:"
@@ -21,7 +22,7 @@ def look_around(place: Place) -> Surroundings:
     return Surroundings(
         rank=place.rank,
         pid=os.getpid(),
-        began=began(os.getpid()),
+        began=started(os.getpid()),
         argv=tuple(_words("/proc/self/cmdline")),
         executable=sys.executable,
         environment=tuple(sorted(word.partition("=")[0] for word in _words("/proc/self/environ"))),
@@ -30,15 +31,6 @@ def look_around(place: Place) -> Surroundings:
         filters=filters("self"),
         versions=versions(),
     )
-
-
-def began(pid: int) -> str:
-    """When a process began, in the kernel's ticks since boot; empty when there is none of that number."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stream:
-            return stream.read().rpartition(b")")[2].split()[19].decode()
-    except OSError:
-        return ""
 
 
 def filters(process: int | str) -> int:

@@ -1,4 +1,4 @@
-"""The life of a measuring rank: it saves, or restarts, by the real clock and reports what that has cost it."""
+"""The program that measures: it saves, or restarts, by the real clock and reports what that has cost it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from types import ModuleType
 from typing import Any
 
 from chaosckpt.engine.rank.instruments import RankInstruments, latency, seccomp
-from chaosckpt.engine.rank.training import Life, chosen_step, is_done
+from chaosckpt.engine.rank.job import JobProgram
+from chaosckpt.engine.rank.training import chosen_step, is_done
 from chaosckpt.engine.wire.channel import Channel
-from chaosckpt.engine.wire.orders import MeasureOrder, RankOrder
+from chaosckpt.engine.wire.orders import RankOrder
+from chaosckpt.engine.wire.programs import MeasuringProgram
 from chaosckpt.engine.wire.reports import Measured
 from chaosckpt.model.metered import Metered, MeteredBacklog, MeteredLatency, MeteredRecovery, MeteredSave, Overlap
 from chaosckpt.targets.api import Done, Intent, Target
@@ -23,17 +25,17 @@ PEAKS_NOT_RESET = (
 )
 
 
-class MeasureLife(Life):
+class Measuring(JobProgram):
     """Digests nothing and reports nothing while the clock counts. Stage marks are kept with their time."""
 
-    def __init__(self, order: RankOrder, channel: Channel) -> None:
+    def __init__(self, order: RankOrder, channel: Channel, program: MeasuringProgram) -> None:
         super().__init__(order, channel)
+        self.program = program
         self.marks: list[tuple[str, float]] = []
 
-    def live(self) -> None:
+    def run(self) -> None:
         """What is ordered: saves, saves without an end, or one restart."""
-        order = self.order.attempt.measure
-        assert order is not None
+        order = self.program
         self.join()
         job = self.build()
         target = self.make_target()
@@ -67,7 +69,7 @@ class MeasureLife(Life):
         seen = {"shared": place.rank == 0, "local": place.local_rank == 0}
         return {tier: directory for tier, directory in place.tiers.items() if seen[tier]}
 
-    def save_all(self, meter: Meter, target: Target, instruments: RankInstruments, order: MeasureOrder) -> None:
+    def save_all(self, meter: Meter, target: Target, instruments: RankInstruments, order: MeasuringProgram) -> None:
         """Saves with no training beside them, then, where they are asynchronous, with training, then in a pile."""
         # A first step is no step like the others: it makes the optimizer's state.
         meter.train(1)
@@ -105,12 +107,12 @@ class MeasureLife(Life):
         )
 
     def save_beside_training(
-        self, meter: Meter, saves: tuple[MeteredSave, ...], order: MeasureOrder
+        self, meter: Meter, saves: tuple[MeteredSave, ...], order: MeasuringProgram
     ) -> tuple[tuple[Overlap, ...], MeteredBacklog]:
         """Each save with training beside it; then saves that begin before the earlier ones are finished."""
         alone = statistics.median(save.completion_seconds for save in saves)
         overlaps = tuple(meter.overlap(alone) for _ in range(order.repeats))
-        bound = self.order.settings.workload.outstanding
+        bound = self.workload.outstanding
         steps = [seconds for overlap in overlaps for seconds in overlap.step_seconds]
         beside = statistics.median(overlap.completion_seconds for overlap in overlaps)
         backlog = meter.backlog(
@@ -118,14 +120,14 @@ class MeasureLife(Life):
         )
         return overlaps, backlog
 
-    def save_on(self, meter: Meter, order: MeasureOrder) -> None:
-        """Save until the node ends this life; each save is told at once."""
+    def save_on(self, meter: Meter, order: MeasuringProgram) -> None:
+        """Save until the node ends it; each save is told at once."""
         meter.train(1)
         while True:
             for save in meter.saves(1, order.steps):
                 self.report(Measured(Metered(rank=self.rank, saves=(save,), seccomp=seccomp())))
 
-    def latencies(self, order: MeasureOrder) -> tuple[MeteredLatency, ...]:
+    def latencies(self, order: MeasuringProgram) -> tuple[MeteredLatency, ...]:
         """Single operations on each tier that the target uses."""
         return tuple(
             latency(tier, directory, f"rank-{self.rank}", time.monotonic, max(5, order.repeats))

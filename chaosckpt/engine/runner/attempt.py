@@ -35,12 +35,12 @@ from chaosckpt.engine.runner.ranks import TICK_SECONDS, NotArrived, Ranks, Recor
 from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.engine.wire.reports import (
     Held,
+    ImportedModules,
     Mark,
     Measured,
     Push,
     Referred,
     Retained,
-    ScriptModules,
     Stepping,
     Struck,
     Surroundings,
@@ -156,7 +156,7 @@ class AttemptRun:
 
     def _hear(self, message: Push) -> None:
         match message:
-            case Mark() | ScriptModules():
+            case Mark() | ImportedModules():
                 pass
             case Retained() | Referred() | Measured() | Surroundings() | Stepping():
                 self._listener.heard(message)

@@ -10,6 +10,7 @@ from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun, Heard, Listener, Record
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.programs import AuditProgram
 from chaosckpt.engine.wire.reports import Retained
 from chaosckpt.model import journal as j
 from chaosckpt.model.topology import Topology
@@ -38,7 +39,7 @@ def audit(
 
     Nothing is recorded where the target offers no list of what it retains.
     """
-    auditing = msgspec.structs.replace(order, audit=tuple(asked), faults=())
+    auditing = msgspec.structs.replace(order, program=AuditProgram(steps=tuple(asked)), faults=())
 
     def record_audited(event: j.AnyEvent) -> None:
         if isinstance(event, j.Audited):

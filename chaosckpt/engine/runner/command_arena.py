@@ -10,7 +10,7 @@ from pathlib import Path
 from chaosckpt.engine.rank.command import script_of
 from chaosckpt.engine.runner.arena import Arena, new_directory
 from chaosckpt.engine.runner.node_client import LocalNode
-from chaosckpt.engine.wire.orders import NodeSettings, ScriptSettings
+from chaosckpt.engine.wire.orders import CommandNodeSettings, NodeSettings
 from chaosckpt.model.checkpoints import FileSeen
 from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.scenario import Scenario
@@ -49,7 +49,7 @@ def open_command_arena(scenario: Scenario, command: CommandSettings, modules: tu
             workload=scenario.workload,
             modules=modules,
             directory=str(directory / "logs"),
-            script=_script_settings(command, directory),
+            command=_node_settings(command, directory),
         )
         return CommandArena([LocalNode(settings)], directory, directory)
 
@@ -59,9 +59,9 @@ def is_forked(command: CommandSettings) -> bool:
     return not command.cold and is_plain(command.argv)
 
 
-def _script_settings(command: CommandSettings, directory: Path) -> ScriptSettings:
+def _node_settings(command: CommandSettings, directory: Path) -> CommandNodeSettings:
     writable = (str(directory / "logs"), *_caches())
-    return ScriptSettings(
+    return CommandNodeSettings(
         environment=environment(directory),
         directory=os.path.abspath(command.directory),
         warm=is_forked(command),

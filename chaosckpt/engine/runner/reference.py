@@ -10,7 +10,8 @@ import msgspec
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun, Heard, Listener
 from chaosckpt.engine.runner.deadlines import Deadlines
-from chaosckpt.engine.wire.orders import AttemptOrder, ReferenceOrder
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.programs import ReferenceProgram
 from chaosckpt.engine.wire.reports import Referred
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
@@ -64,7 +65,7 @@ class ReferenceJobs:
             world_size=topology.world_size,
             places=(),
             collective_timeout_seconds=deadlines.collective_seconds,
-            reference=ReferenceOrder(source=source, kept=last.kept, directory=directory),
+            program=ReferenceProgram(source=source, kept=last.kept, directory=directory),
         )
         reports = _Reports()
         outcome = AttemptRun(arena, order, topology, (), reports.record, deadlines, listener=reports).run()

@@ -19,6 +19,7 @@ from chaosckpt.engine.runner.ranks import Record
 from chaosckpt.engine.script_probe import told
 from chaosckpt.engine.subjects.base import Ended, Launch, Prepared, Subject, SubjectTrial
 from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.programs import CommandProgram
 from chaosckpt.errors import UsageError
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census, Label
@@ -144,8 +145,10 @@ class CommandTrial(SubjectTrial):
             world_size=topology.world_size,
             places=(),
             faults=tuple(fault.to_builtins() for fault in faults),
-            argv=self._command.words(out_of(self._arena), topology.world_size, resuming=resuming),
-            save_numbers=tuple(step for step in self._facts.numbers if step > self._newest),
+            program=CommandProgram(
+                argv=self._command.words(out_of(self._arena), topology.world_size, resuming=resuming),
+                save_numbers=tuple(step for step in self._facts.numbers if step > self._newest),
+            ),
         )
 
     def recorder(self, topology: Topology) -> Record:

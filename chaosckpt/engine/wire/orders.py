@@ -6,15 +6,15 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from chaosckpt.engine.wire.programs import AnyProgram, TrainingProgram
 from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.journal import (
     Intent,
 )
-from chaosckpt.model.metered import MeasureKind
 from chaosckpt.model.settings import WorkloadSettings
 
 
-class ScriptSettings(msgspec.Struct, frozen=True, kw_only=True):
+class CommandNodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How a node runs an unmodified command, beside what differs from attempt to attempt."""
 
     environment: dict[str, str]
@@ -30,17 +30,6 @@ class ScriptSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it may connect to other machines."""
     checkpoints: str = ""
     """The glob of its checkpoints (chaosckpt/model/checkpoints.py)."""
-
-
-class ScriptOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run of a command is told before it begins."""
-
-    argv: tuple[str, ...]
-    environment: dict[str, str]
-    directory: str
-    network: bool = False
-    """Whether the gate is asked about connections."""
-    report_modules: bool = False
 
 
 class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +51,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Modules that a rehearsal on an equal node met: imported instead of rehearsing again."""
     directory: str = ""
     """Where this node keeps logs: outside of every tracked root."""
-    script: ScriptSettings | None = None
+    command: CommandNodeSettings | None = None
     """Set for a node that runs an unmodified command instead of ranks with a target."""
 
 
@@ -87,31 +76,6 @@ class Place(msgspec.Struct, frozen=True):
     tiers: dict[str, str]
 
 
-class ReferenceOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """A life without any target: train from the state that an earlier reference life exported, and export on the way.
-
-    `source` is the directory of that export, empty for a start from step 0; `kept` has, for each rank, whether it gets its own random
-    streams back. `directory` receives the exports, `DIRECTORY/STEP/`, after each save step.
-    """
-
-    source: str
-    kept: tuple[bool, ...]
-    directory: str
-
-
-class MeasureOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """A life that measures what saving or restarting costs (chaosckpt/engine/rank/measuring.py)."""
-
-    kind: MeasureKind
-    warm_up: int = 0
-    """Saves before those that count."""
-    repeats: int = 1
-    steps: int = 1
-    """Training steps before each save."""
-    probe_directories: dict[str, str] = {}
-    """For each tier, a directory of the harness on the same storage, in which single operations are timed; empty: they aren't."""
-
-
 class AttemptOrder(msgspec.Struct, frozen=True, kw_only=True):
     """One launch of the job, for the ranks of one node process."""
 
@@ -119,37 +83,22 @@ class AttemptOrder(msgspec.Struct, frozen=True, kw_only=True):
     intent: Intent
     world_size: int
     places: tuple[Place, ...]
+    program: AnyProgram = TrainingProgram()
+    """What its ranks run."""
     faults: tuple[Any, ...] = ()
     """The attempt's faults as builtins, in order; decoded with the plugins of the node."""
     address: str = "127.0.0.1"
     """The address of this node at which its ranks can be reached."""
     collective_timeout_seconds: float = 20.0
-    stop_after: int | None = None
-    """End the job in order once the save of this step is acknowledged."""
-    recover_only: bool = False
     record: Literal["nothing", "operations", "data"] = "nothing"
     step_rank: int | None = None
     """Hold every operation of this rank (the ladder)."""
     hold_steps: dict[int, tuple[int, ...]] = {}
     """For each rank, the training steps before which its training thread reports (Stepping), because a fault holds it there."""
-    audit: tuple[int, ...] = ()
-    """Not empty: recover nothing and train nothing; load each of these retained steps and report it (Audited)."""
-    argv: tuple[str, ...] = ()
-    """The command of this attempt, for a node that runs an unmodified one."""
-    save_numbers: tuple[int, ...] = ()
-    """The steps of the saves to come, of a command whose checkpoint always has the same name."""
-    report_modules: bool = False
-    """Whether a script tells at its end what it had imported (ScriptModules)."""
-    reference: ReferenceOrder | None = None
-    """Train without any target (chaosckpt/engine/rank/reference.py)."""
-    measure: MeasureOrder | None = None
-    """Measure, and report that (Measured)."""
-    look_around: bool = False
-    """Report, before the target is made, what the rank finds around it (Surroundings)."""
 
 
 class RankOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What one rank process is told before it begins its life."""
+    """What one rank process is told before it runs its program."""
 
     settings: NodeSettings
     attempt: AttemptOrder

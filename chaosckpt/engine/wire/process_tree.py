@@ -1,4 +1,4 @@
-"""Lineage: which process dies with which, so that nothing outlives the harness."""
+"""The process tree: who started whom, since when, and which process dies with which, so that nothing outlives the harness."""
 
 from __future__ import annotations
 
@@ -100,3 +100,13 @@ def descendants(pid: int) -> list[int]:
             except OSError:
                 continue
     return found
+
+
+def started(pid: int) -> str:
+    """When a process began, in the kernel's ticks since boot; empty when there is none of that number, or only its remains."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            fields = stream.read().rpartition(b")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in (b"Z", b"X") else fields[19].decode()

@@ -26,8 +26,8 @@ Cause = Literal["self", "fault", "harness"]
 """Who ended a process, as in the journal."""
 
 
-class ScriptModules(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """What a script had imported when it ended."""
+class ImportedModules(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
+    """What a command's script had imported when it ended."""
 
     modules: tuple[str, ...]
 
@@ -61,7 +61,7 @@ class Retained(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
 
 
 class Referred(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """A reference life: what one rank had before its first step and after each save step (`digest`), and how it trained a step."""
+    """A reference job: what one rank had before its first step and after each save step (`digest`), and how it trained a step."""
 
     rank: int
     step: int
@@ -70,7 +70,7 @@ class Referred(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
 
 
 class Surroundings(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """What a rank finds around it when its life begins.
+    """What a rank finds around it when its program begins.
 
     `began` is the start of its process in the kernel's ticks; `argv`, and the names in `environment`, are what it was started with.
     `filters` counts the seccomp filters in force (-1: the kernel doesn't tell). `local_files` lie on its node-local tier.
@@ -96,7 +96,7 @@ class Measured(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
 
 Report = (
     RecoveryStarted | Recovered | SaveStarted | Outstanding | SaveFailed | Acknowledged | Finished | Raised | Rendezvous | Mark
-    | Stepping | Audited | Retained | Referred | Measured | Surroundings | ScriptModules
+    | Stepping | Audited | Retained | Referred | Measured | Surroundings | ImportedModules
 )  # fmt: skip
 """What a rank reports. It waits for one byte after each, so that a report and a fault can't overtake one another."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 import tempfile
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from chaosckpt.engine.wire.process_tree import started
 from chaosckpt.errors import HarnessError, UsageError
 
 MARK = ".chaosckpt-storage"
@@ -38,7 +40,7 @@ def make(path: Path) -> Path:
 
 
 def _mark(path: Path) -> Path:
-    owner = Owner(os.getpid(), _began(os.getpid()), os.uname().nodename, _numbers())
+    owner = Owner(os.getpid(), started(os.getpid()), os.uname().nodename, _numbers())
     (path / MARK).write_bytes(msgspec.json.encode(owner) + b"\n")
     return path
 
@@ -69,7 +71,7 @@ def sweep(parent: Path) -> list[Path]:
         except (OSError, msgspec.DecodeError):
             continue
         here = (os.uname().nodename, _numbers())
-        if (owner.host, owner.numbers) == here and _began(owner.pid) != owner.began:
+        if (owner.host, owner.numbers) == here and started(owner.pid) != owner.began:
             with contextlib.suppress(OSError):  # another harness may sweep it at the same time
                 remove(path)
             removed.append(path)
@@ -82,16 +84,6 @@ def _numbers() -> str:
         return os.readlink("/proc/self/ns/pid")
     except OSError:
         return ""
-
-
-def _began(pid: int) -> str:
-    """When a process began, in the kernel's ticks since boot; empty when there is none of that number, or only its remains."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stream:
-            fields = stream.read().rpartition(b")")[2].split()
-    except OSError:
-        return ""
-    return "" if fields[0] in (b"Z", b"X") else fields[19].decode()
 
 
 def empty(tier: Path) -> int:
@@ -121,6 +113,21 @@ def files(tier: str, directory: str) -> Iterator[tuple[str, str]]:
         for name in names:
             path = os.path.join(base, name)
             yield f"{tier}:{os.path.relpath(path, directory)}", path
+
+
+def manifest(tier: str, directory: str) -> Iterator[tuple[str, int, str]]:
+    """(`tier:relative`, bytes, digest of the content) of every file below a tier's directory; a link's content is where it leads."""
+    for shown, path in files(tier, directory):
+        if os.path.islink(path):
+            target = os.readlink(path).encode(errors="surrogateescape")
+            yield shown, len(target), "link:" + hashlib.blake2b(target, digest_size=16).hexdigest()
+            continue
+        with open(path, "rb") as file:
+            yield (
+                shown,
+                os.fstat(file.fileno()).st_size,
+                hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest(),
+            )
 
 
 def shortage(path: Path) -> str:

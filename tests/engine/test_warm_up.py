@@ -12,7 +12,8 @@ import numpy
 import pytest
 import torch
 
-from chaosckpt.engine.forkserver import huge_pages, warm_up
+from chaosckpt.engine.forkserver import warm_up
+from chaosckpt.engine.forkserver.server import collapsing
 from chaosckpt.engine.wire.orders import NodeSettings
 from chaosckpt.errors import PluginError
 from chaosckpt.model.settings import WorkloadSettings
@@ -51,7 +52,7 @@ def test_huge_pages_keep_what_memory_holds():
     """Memory that was put into huge pages, where the kernel can, holds what it held."""
     held = [bytearray(os.urandom(1 << 20)) for _ in range(6)]
     copies = [bytes(one) for one in held]
-    tried = list(huge_pages.collapsing())
+    tried = list(collapsing())
     assert len(tried) == len(set(tried))
     assert all(address % (2 << 20) == 0 for address in tried)
     assert [bytes(one) for one in held] == copies

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chaosckpt.engine.node.mutation import disturb
+from chaosckpt.engine.node.mutation import mutate
 from chaosckpt.engine.node.rank_process import decode_path
 from chaosckpt.engine.wire import storage
 from chaosckpt.errors import HarnessError
@@ -27,7 +27,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def done(root: Path, what: Disturbance) -> list[Disturbed]:
-    return disturb("shared", root, what, lambda path: decode_path(path, NONCES))
+    return mutate("shared", root, what, lambda path: decode_path(path, NONCES))
 
 
 def test_a_bit_is_turned_over_and_nothing_else(root: Path) -> None:

@@ -2,7 +2,7 @@
 
 Every process of such a cluster, and every node and rank below it, carries a token of its session in its environment. A small
 process beside the driver waits for the driver's end; unless that end was in order, it kills what carries the token and
-removes the cluster's directory. Run as `python -m chaosckpt.campaign.ray_janitor FD TOKEN DIRECTORY`. It imports no Ray.
+removes the cluster's directory. Run as `python -m chaosckpt.campaign.ray_reaper FD TOKEN DIRECTORY`. It imports no Ray.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _holds(name: str, directory: Path) -> bool:
     return any(target.startswith(f"{directory.resolve()}/") for target in opened)
 
 
-def clear_away(token: str, directory: Path | None) -> None:
+def reap(token: str, directory: Path | None) -> None:
     """SIGKILL every process that is of the session, until there is none, and remove the marked directory."""
     while processes := carrying(token, directory):
         for pid in processes:
@@ -70,17 +70,17 @@ def clear_away(token: str, directory: Path | None) -> None:
         storage.remove(directory)
 
 
-class Janitor:
+class Reaper:
     """The process that waits for this one's end, in a session of its own: what a terminal sends to the driver doesn't reach it."""
 
     def __init__(self, token: str, directory: Path) -> None:
         waits, self._alive = os.pipe()
-        command = [sys.executable, "-P", "-m", "chaosckpt.campaign.ray_janitor", str(waits), token, str(directory)]
+        command = [sys.executable, "-P", "-m", "chaosckpt.campaign.ray_reaper", str(waits), token, str(directory)]
         self._process = subprocess.Popen(command, pass_fds=[waits], stdin=subprocess.DEVNULL, start_new_session=True)
         os.close(waits)
 
     def dismiss(self) -> None:
-        """All is cleared away already: the janitor ends without doing anything."""
+        """All is cleared away already: the reaper ends without doing anything."""
         os.write(self._alive, b".")
         os.close(self._alive)
         self._process.wait()
@@ -90,7 +90,7 @@ def main() -> None:
     """Wait for the end of the driver; clear away unless it was in order."""
     waits, token, directory = int(sys.argv[1]), sys.argv[2], sys.argv[3]
     if os.read(waits, 1) == b"":
-        clear_away(token, Path(directory))
+        reap(token, Path(directory))
         storage.sweep(Path(tempfile.gettempdir()))
 
 

@@ -4,19 +4,19 @@ import os
 import subprocess
 import sys
 
-from chaosckpt.campaign.ray_janitor import SESSION, carrying, clear_away
+from chaosckpt.campaign.ray_reaper import SESSION, carrying, reap
 from chaosckpt.engine.wire import storage
 from tests.campaign.ray_cases import holds_within
 
 SLEEPER = [sys.executable, "-c", "input()"]
 DRIVER = """
 import pathlib, subprocess, sys
-from chaosckpt.campaign.ray_janitor import SESSION, Janitor
-janitor = Janitor(sys.argv[1], pathlib.Path(sys.argv[2]))
+from chaosckpt.campaign.ray_reaper import SESSION, Reaper
+reaper = Reaper(sys.argv[1], pathlib.Path(sys.argv[2]))
 subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], env={SESSION: sys.argv[1]}, stdout=subprocess.DEVNULL)
 print("ready", flush=True)
 if input() == "end":
-    janitor.dismiss()
+    reaper.dismiss()
 """
 
 
@@ -27,8 +27,8 @@ def test_only_what_carries_the_token_is_killed(tmp_path) -> None:
     marked, plain = storage.make(tmp_path / "marked"), tmp_path / "plain"
     plain.mkdir()
     assert carrying("mine-1") == [mine.pid]
-    clear_away("mine-1", marked)
-    clear_away("mine-1", plain)
+    reap("mine-1", marked)
+    reap("mine-1", plain)
     mine.communicate()
     assert mine.returncode == -9
     assert other.poll() is None
@@ -47,7 +47,7 @@ def test_a_process_that_wrote_over_its_environment_is_known_by_its_files(tmp_pat
             agents.append(
                 subprocess.Popen(command, executable=sys.executable, stdin=subprocess.PIPE, stderr=log, env={})
             )
-    clear_away("mine-2", home)
+    reap("mine-2", home)
     agents[0].communicate()
     assert agents[0].returncode == -9
     assert agents[1].poll() is None
@@ -68,7 +68,7 @@ def test_a_killed_driver_is_cleared_away(tmp_path) -> None:
     assert holds_within(20, lambda: not carrying("token-a") and not home.exists())
 
 
-def test_a_dismissed_janitor_touches_nothing(tmp_path) -> None:
+def test_a_dismissed_reaper_touches_nothing(tmp_path) -> None:
     """After an end in order the directory is the driver's own matter."""
     home = storage.make(tmp_path / "home")
     driver = subprocess.Popen(
@@ -76,7 +76,7 @@ def test_a_dismissed_janitor_touches_nothing(tmp_path) -> None:
     )
     driver.communicate(b"end\n")
     assert home.exists()
-    clear_away("token-b", home)
+    reap("token-b", home)
 
 
 def test_what_a_dead_driver_left_is_swept(tmp_path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaosckpt.engine.node.phase import Phase
+from chaosckpt.engine.node.phase import ReportedPhase
 from chaosckpt.model.digest import StateDigest
 from chaosckpt.model.journal import SaveStarted
 from chaosckpt.model.operation import Address, Operation, Role
@@ -23,8 +23,8 @@ DIGEST = StateDigest(
 )
 
 
-def in_saves(*steps: int) -> Phase:
-    phase = Phase()
+def in_saves(*steps: int) -> ReportedPhase:
+    phase = ReportedPhase()
     for step in steps:
         phase.report(SaveStarted(rank=0, step=step, digest=DIGEST))
     return phase

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chaosckpt.engine.rank.instruments import seccomp
-from chaosckpt.engine.wire.orders import MeasureOrder
+from chaosckpt.engine.wire.programs import MeasuringProgram
 from chaosckpt.errors import HarnessError, UsageError
 from chaosckpt.measure.job import Job, open_job
 from chaosckpt.measure.sweep import checkpoint_bytes
@@ -46,7 +46,9 @@ def sizes(job: Job) -> dict[str, int]:
 def test_counts_of_saves_are_exact(atomic: Job):
     """As many samples as were ordered, logical bytes as the workload says, sizes as they lie on disk, two kept of five."""
     atomic.begin(WorkloadSettings())
-    order = MeasureOrder(kind="saves", warm_up=2, repeats=3, steps=2, probe_directories=atomic.probe_directories(TWO))
+    order = MeasuringProgram(
+        kind="saves", warm_up=2, repeats=3, steps=2, probe_directories=atomic.probe_directories(TWO)
+    )
     ranks = atomic.run(TWO, order, "the saves")
     assert [metered.rank for metered in ranks] == [0, 1]
     for metered in ranks:
@@ -76,7 +78,7 @@ def test_counts_of_saves_are_exact(atomic: Job):
 def test_asynchronous_saves_are_measured_beside_training(background: Job):
     """Each has steps beside it, a timeline of what is under way that ends with none, and no more than one at once."""
     background.begin(WorkloadSettings())
-    ranks = background.run(TWO, MeasureOrder(kind="saves", repeats=2, steps=1), "the saves")
+    ranks = background.run(TWO, MeasuringProgram(kind="saves", repeats=2, steps=1), "the saves")
     for metered in ranks:
         assert any(save.asynchronous for save in metered.saves)
         assert len(metered.overlaps) == 2
@@ -93,15 +95,15 @@ def test_asynchronous_saves_are_measured_beside_training(background: Job):
 def test_plain_saves_have_nothing_beside_them(background: Job):
     """The saves whose space is watched, and those beside neighbours."""
     background.begin(WorkloadSettings())
-    ranks = background.run(TWO, MeasureOrder(kind="plain", repeats=1), "the saves")
+    ranks = background.run(TWO, MeasuringProgram(kind="plain", repeats=1), "the saves")
     assert all(metered.overlaps == () and metered.backlog is None for metered in ranks)
 
 
 def test_a_restart_has_its_parts(atomic: Job):
     """It loads the last save, in the stages that the target marks, and trains one step."""
     atomic.begin(WorkloadSettings())
-    atomic.run(TWO, MeasureOrder(kind="plain", repeats=2, steps=2), "the saves")
-    for metered in atomic.run(TWO, MeasureOrder(kind="restart"), "the restart"):
+    atomic.run(TWO, MeasuringProgram(kind="plain", repeats=2, steps=2), "the saves")
+    for metered in atomic.run(TWO, MeasuringProgram(kind="restart"), "the restart"):
         recovery = metered.recovery
         assert recovery is not None
         assert recovery.chosen == 5
@@ -120,12 +122,12 @@ def test_a_restart_has_its_parts(atomic: Job):
 def test_a_restart_of_nothing_is_told(atomic: Job):
     """A job that is told to resume and finds nothing raises, and that is the sentence."""
     atomic.begin(WorkloadSettings())
-    atomic.run(TWO, MeasureOrder(kind="plain", repeats=1), "the saves")
+    atomic.run(TWO, MeasuringProgram(kind="plain", repeats=1), "the saves")
     atomic.arena.reset()
     with pytest.raises(
         UsageError, match=r"the restart failed in recover on rank \d: CheckpointError: there is no complete"
     ):
-        atomic.run(TWO, MeasureOrder(kind="restart"), "the restart")
+        atomic.run(TWO, MeasuringProgram(kind="restart"), "the restart")
 
 
 def test_nothing_is_measured_under_the_gate(dcp: Case):
@@ -133,4 +135,4 @@ def test_nothing_is_measured_under_the_gate(dcp: Case):
     job = Job(dcp.scenario, dcp.arena, None)
     dcp.arena.reset()
     with pytest.raises(HarnessError, match=r"rank \d runs under \d system call filter\(s\) of its own"):
-        job.run(TWO, MeasureOrder(kind="plain", repeats=1), "the saves")
+        job.run(TWO, MeasuringProgram(kind="plain", repeats=1), "the saves")

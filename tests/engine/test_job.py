@@ -8,16 +8,16 @@ from contextlib import suppress
 
 import pytest
 
-from chaosckpt.engine.rank.training import Life, _guarded
+from chaosckpt.engine.rank.job import JobProgram, exit_code_of
 
 
-class Failing(Life):
-    """A life that ends with an error, as a save on a full disk does."""
+class Failing(JobProgram):
+    """A program that ends with an error, as a save on a full disk does."""
 
     def __init__(self) -> None:
         self.told: list[BaseException] = []
 
-    def live(self) -> None:
+    def run(self) -> None:
         raise OSError(28, "No space left on device")
 
     def raised(self, error: BaseException) -> None:
@@ -33,6 +33,6 @@ def full_log(monkeypatch) -> Iterator[None]:
 
 def test_an_error_is_told_though_the_log_is_full(full_log):
     """Goal: the report of the error does not hang on its traceback, which can't be written."""
-    life = Failing()
-    assert _guarded(life) == 1
-    assert [str(error) for error in life.told] == ["[Errno 28] No space left on device"]
+    program = Failing()
+    assert exit_code_of(program) == 1
+    assert [str(error) for error in program.told] == ["[Errno 28] No space left on device"]
