@@ -29,6 +29,7 @@ from chaosckpt.engine.wire.programs import (
 if TYPE_CHECKING:
     from chaosckpt.engine.rank.job import JobProgram
 
+_ORDERS = msgspec.msgpack.Decoder(RankOrder)
 JobOrder = TrainingProgram | AuditProgram | ReferenceProgram | MeasuringProgram
 
 
@@ -47,7 +48,7 @@ def run(connection: socket.socket, cold_path: Sequence[str] | None = None) -> No
     """
     channel = Channel(connection)
     try:
-        order = msgspec.msgpack.decode(channel.receive(), type=RankOrder)
+        order = _ORDERS.decode(channel.receive())
     except (EOFError, ConnectionError):
         os._exit(1)  # the node is gone, and this rank goes with it
     ordered = order.attempt.program
