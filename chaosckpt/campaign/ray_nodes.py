@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from chaosckpt.engine.runner.node_client import ConnectedNode, environment_with
 from chaosckpt.engine.wire import storage
 from chaosckpt.engine.wire.channel import Channel
 from chaosckpt.engine.wire.orders import NodeSettings
+from chaosckpt.engine.wire.versions import of
 from chaosckpt.errors import HarnessError, UsageError
 
 ACTOR_SECONDS = 120.0
@@ -291,11 +291,7 @@ def own_address() -> str:
 
 def versions() -> dict[str, str]:
     """Versions that must be equal on every node."""
-    return {
-        "chaosckpt": version("chaosckpt"),
-        "torch": version("torch"),
-        "Python": ".".join(map(str, sys.version_info[:2])),
-    }
+    return {**of("chaosckpt", "torch"), "Python": ".".join(map(str, sys.version_info[:2]))}
 
 
 def _compare(birth: Birth) -> None:

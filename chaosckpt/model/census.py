@@ -41,7 +41,7 @@ class GoldenRun(msgspec.Struct, frozen=True, kw_only=True):
 
     `points` stand in the order in which the gates saw them (the order within a rank is exact, that between ranks one of many).
     `reach[i]` tells, for the operation `points[i]` of some rank held *before* it happens, how many operations each rank has performed
-    when all are at rest (the held rank's own count included); empty where no ladder was run. `training[i]` is the training step
+    when all are at rest (the held rank's own count included); empty where it was not measured. `training[i]` is the training step
     that the rank of `points[i]` is about to begin then, because its saver works while it trains (0: none). `commits` maps a step
     to the index in `points` of the first operation after which recovery chooses that step.
     """

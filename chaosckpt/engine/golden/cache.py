@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform
-from importlib import metadata
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 import chaosckpt
+from chaosckpt.engine.wire import versions
 from chaosckpt.model.scenario import Scenario
 
 FORMAT = "1"
@@ -26,15 +25,7 @@ def directory() -> Path:
 
 def environment() -> dict[str, str]:
     """Versions on which the operations of a checkpointer depend."""
-    return {
-        "python": platform.python_version(),
-        "torch": metadata.version("torch"),
-        "chaosckpt": metadata.version("chaosckpt"),
-        "hypothesis": metadata.version("hypothesis"),
-        "kernel": platform.release(),
-        "machine": platform.machine(),
-        "cpu_flags": _digest(_cpu_flags().encode()),
-    }
+    return versions.of("python", "torch", "chaosckpt", "hypothesis", "kernel", "machine", "cpu_flags")
 
 
 def key(scenario: Scenario) -> str:
@@ -73,11 +64,3 @@ def store(cache: Path, name: str, kept: msgspec.Struct) -> None:
 
 def _digest(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=8).hexdigest()
-
-
-def _cpu_flags() -> str:
-    try:
-        with open("/proc/cpuinfo") as stream:
-            return next((line for line in stream if line.startswith(("flags", "Features"))), "")
-    except OSError:
-        return ""

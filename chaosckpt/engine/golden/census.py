@@ -12,7 +12,7 @@ import msgspec
 from chaosckpt.engine.golden import cache
 from chaosckpt.engine.golden.points import Prefixes, find_commits, with_stages
 from chaosckpt.engine.golden.reach import reach, single_step, training
-from chaosckpt.engine.golden.recovery import sweep
+from chaosckpt.engine.golden.recovery import find_gaps
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun
 from chaosckpt.engine.runner.deadlines import Deadlines
@@ -68,7 +68,7 @@ class _Golden:
         tried = 0
         if self.sweeping and prefixes is not None:
             self.progress("recovery after every operation")
-            gaps, tried = sweep(prefixes)
+            gaps, tried = find_gaps(prefixes)
         self.progress("golden recoveries")
         self._take_snapshots(first)
         self._ask_retained(first)

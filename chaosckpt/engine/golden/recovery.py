@@ -12,7 +12,7 @@ MOST_PREFIXES = 200
 """Of more, so many are tried, spread evenly."""
 
 
-def sweep(prefixes: Prefixes) -> tuple[tuple[RecoveryGap, ...], int]:
+def find_gaps(prefixes: Prefixes) -> tuple[tuple[RecoveryGap, ...], int]:
     """The operations after which recovery finds less than the newest finished save, and how many were tried.
 
     A save counts as finished after its last operation on any rank. Of the writes to one open file only the first and the last are

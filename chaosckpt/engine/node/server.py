@@ -265,7 +265,7 @@ class NodeServer:
                 process.terminate()
 
     def resume(self, fault: int) -> None:
-        """Let go what the fault of this index held (-1: the ladder)."""
+        """Let go what the fault of this index held (-1: a single step)."""
         for process in self.trees:
             process.resume(fault)
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import platform
 import sys
 import tempfile
-from collections.abc import Iterable
-from importlib import metadata
 from pathlib import Path
 
+from chaosckpt.engine.wire import versions
 from chaosckpt.engine.wire.orders import Place
 from chaosckpt.engine.wire.process_tree import started
 from chaosckpt.engine.wire.reports import Surroundings
@@ -29,7 +27,7 @@ def look_around(place: Place) -> Surroundings:
         temporary=tempfile.gettempdir(),
         local_files=_files(place.tiers["local"]),
         filters=filters("self"),
-        versions=versions(),
+        versions=versions.of_all_installed(),
     )
 
 
@@ -38,24 +36,6 @@ def filters(process: int | str) -> int:
     with open(f"/proc/{process}/status") as stream:
         found = next((line for line in stream if line.startswith(_FILTERS)), None)
     return -1 if found is None else int(found.removeprefix(_FILTERS))
-
-
-def versions() -> dict[str, str]:
-    """The interpreter's version, and that of every distribution that it can import from, by its normalised name."""
-    found = {
-        name.lower().replace("_", "-"): version
-        for distribution in _distributions()
-        if (name := distribution.metadata["Name"]) and (version := distribution.version)
-    }
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        found["torch"] = str(torch.__version__)
-    return {"python": f"{platform.python_implementation()} {platform.python_version()}", **dict(sorted(found.items()))}
-
-
-def _distributions() -> Iterable[metadata.Distribution]:
-    """Those found later on the path are hidden by those found before."""
-    return reversed(list(metadata.distributions()))
 
 
 def _words(path: str) -> list[str]:

@@ -81,7 +81,7 @@ class Node(Protocol):
         """The fault of this index is in force from now on, or is over (its Memory.struck)."""
 
     def resume(self, fault: int) -> None:
-        """Let go what the fault of this index held (-1: the ladder)."""
+        """Let go what the fault of this index held (-1: a single step)."""
 
     def records(self) -> list[list[Labelled]]:
         """What the gates recorded in this attempt, rank by rank."""

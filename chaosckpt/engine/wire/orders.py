@@ -92,7 +92,7 @@ class AttemptOrder(msgspec.Struct, frozen=True, kw_only=True):
     collective_timeout_seconds: float = 20.0
     record: Literal["nothing", "operations", "data"] = "nothing"
     step_rank: int | None = None
-    """Hold every operation of this rank (the ladder)."""
+    """Hold every operation of this rank: it is single-stepped (chaosckpt/engine/golden/reach.py)."""
     hold_steps: dict[int, tuple[int, ...]] = {}
     """For each rank, the training steps before which its training thread reports (Stepping), because a fault holds it there."""
 

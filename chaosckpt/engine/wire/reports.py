@@ -102,7 +102,7 @@ Report = (
 
 
 class Held(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """A trigger of a fault is reached: the operation is held. `fault` is -1 for the ladder."""
+    """A trigger of a fault is reached: the operation is held. `fault` is -1 where the rank is single-stepped."""
 
     fault: int
     trigger: int
