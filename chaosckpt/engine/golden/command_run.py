@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import time
 
 import msgspec
 
+from chaosckpt.commands.output import matches
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun
 from chaosckpt.engine.runner.command_arena import files_in_out, out_of
@@ -21,8 +21,6 @@ from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.operation import Operation
 from chaosckpt.model.topology import Topology
 
-_LONGEST_NUMBER = 18
-"""Digits of a step; what is longer is something else, and may be more than an integer can hold."""
 _PATIENT = Deadlines(golden_seconds=60.0, floor_seconds=30.0)
 
 
@@ -42,20 +40,6 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     def said(self, pattern: str | None, what: str) -> list[int | None]:
         """The numbers in the lines that match, in order, and those that were told by the probe."""
         return [*(step for step, _ in matches(self.output, pattern)), *(at.step for at in self.told if at.what == what)]
-
-
-def matches(output: str, pattern: str | None) -> list[tuple[int | None, str]]:
-    """(number in the first group, line) of every line of the output that matches."""
-    if pattern is None:
-        return []
-    found = []
-    for line in output.splitlines():
-        match = re.search(pattern, line)
-        if match is not None:
-            group = match.group(1) if match.re.groups else ""
-            number = group is not None and len(group) <= _LONGEST_NUMBER and group.isdecimal()
-            found.append((int(group) if number else None, line[:300]))
-    return found
 
 
 def run_command(

@@ -7,9 +7,9 @@ from types import MappingProxyType
 
 import msgspec
 
+from chaosckpt.commands.output import matches
 from chaosckpt.engine.golden.command import CommandGolden
 from chaosckpt.engine.golden.command_facts import CommandFacts
-from chaosckpt.engine.golden.command_run import matches
 from chaosckpt.engine.runner import gate_mode
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.command_arena import files_in_out, is_forked, open_command_arena, out_of

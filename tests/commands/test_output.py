@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaosckpt.engine.golden.command_run import matches
+from chaosckpt.commands.output import matches
 
 
 @pytest.mark.parametrize(
