@@ -83,7 +83,7 @@ class Subject(ABC):
     cached: ClassVar[bool]
     """Whether all that its golden runs depend on is known, so that those of an equal scenario hold again."""
     only_for_targets: ClassVar[Mapping[str, str]] = {}
-    """What can't be done with it, by the name of the command: the sentence for that."""
+    """What can't be done with it, by the name of the command: the sentence for that, about the scenario `{name}`."""
 
     def __init__(self, scenario: Scenario, prepared: Prepared | None) -> None:
         self.scenario = scenario
@@ -126,4 +126,4 @@ class Subject(ABC):
     def require_target(self, what: Literal["drill", "measure"]) -> None:
         """Raise UsageError, with the next step, where this can be done to a target only, and the subject is none."""
         if (refusal := self.only_for_targets.get(what)) is not None:
-            raise UsageError(f"{self.scenario.name}: {refusal}")
+            raise UsageError(refusal.format(name=self.scenario.name))

@@ -52,8 +52,8 @@ class CommandSubject(Subject):
     only_for_targets = MappingProxyType(
         {
             "drill": "a drill needs a target, and this scenario has a [command]; `chaosckpt fuzz` tests unmodified commands",
-            "measure": "the saves of an unmodified command have no beginning and no end that could be timed; measure needs a target "
-            "(`chaosckpt list targets`)",
+            "measure": "{name} runs an unmodified command, whose saves have no beginning and no end that could be timed; "
+            "measure needs a target (`chaosckpt list targets`)",
         }
     )
     needs_golden_runs = True
