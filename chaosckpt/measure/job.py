@@ -65,14 +65,14 @@ class Job:
         def listen(metered: Metered) -> None:
             told[metered.rank] = metered
 
-        watched = self.watch(topology, measure, listen)
-        outcome = watched.run()
+        attempt = self.attempt(topology, measure, listen)
+        outcome = attempt.run()
         if outcome != "finished" or len(told) < topology.world_size:
             # Said here: once the job is closed, its storage has gone, and the space is free again.
-            raise UsageError(f"{failure(what, outcome, watched.events)}{storage.shortage(self.arena.directory)}")
+            raise UsageError(f"{failure(what, outcome, attempt.events)}{storage.shortage(self.arena.directory)}")
         return tuple(told[rank] for rank in sorted(told))
 
-    def watch(self, topology: Topology, measure: MeasuringProgram, each: Callable[[Metered], None]) -> MeasuredAttempt:
+    def attempt(self, topology: Topology, measure: MeasuringProgram, each: Callable[[Metered], None]) -> MeasuredAttempt:
         """An attempt that is yet to be run; each thing that a rank tells is passed on."""
         resumes = self._attempt > 0
         order = AttemptOrder(

@@ -24,7 +24,7 @@ class Neighbour:
     def __init__(self, job: Job, point: Point) -> None:
         self.saves: dict[int, list[MeteredSave]] = {rank: [] for rank in range(point.topology.world_size)}
         self._job = job
-        self._run = job.watch(point.topology, MeasuringProgram(kind="neighbour"), self._told)
+        self._run = job.attempt(point.topology, MeasuringProgram(kind="neighbour"), self._told)
         self._ended = ""
         self._news: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._save, name="chaosckpt-neighbour", daemon=True)
