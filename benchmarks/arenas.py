@@ -7,13 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-import msgspec
-
-from chaosckpt.campaign.preparation import open_local
-from chaosckpt.engine.arena import Arena
-from chaosckpt.engine.attempt import AttemptRun
-from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.messages import AttemptOrder, Labelled
+from chaosckpt.engine.runner.arena import Arena, open_local
+from chaosckpt.engine.runner.attempt import AttemptRun
+from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.reports import Labelled
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
 from chaosckpt.model.scenario import RunSettings, Scenario, TargetSettings, TopologySettings
@@ -68,5 +66,5 @@ def run_once(arena: Arena, found: Scenario, record: Literal["nothing", "operatio
 def operations(arena: Arena, found: Scenario) -> list[Labelled]:
     """The operations of rank 0 in an attempt without faults: system calls, or stage boundaries where there is no gate."""
     run_once(arena, found, record="operations")
-    recorded = [msgspec.convert(node.call("records"), list[list[Labelled]]) for node in arena.distinct()]
+    recorded = [node.records() for node in arena.distinct()]
     return [row for ranks in recorded for rows in ranks for row in rows if row.operation.address.rank == 0]

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from chaosckpt.engine.rest import descendants
+from chaosckpt.engine.wire.process_tree import descendants
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _UTIME, _CSTIME = 11, 15

@@ -7,9 +7,10 @@ import time
 from benchmarks import cpu
 from benchmarks.arenas import PATIENT, operations
 from chaosckpt import oracle
-from chaosckpt.engine.arena import Arena
-from chaosckpt.engine.local import LocalNode
-from chaosckpt.engine.trial import run_trial
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.node_client import LocalNode
+from chaosckpt.engine.runner.trial import run_trial
+from chaosckpt.engine.subjects.target import TargetSubject
 from chaosckpt.errors import HarnessError
 from chaosckpt.faults.cut import Cut
 from chaosckpt.model.fault import Trigger
@@ -30,6 +31,7 @@ class KillTrial:
 
     def __init__(self, scenario: Scenario, arena: Arena) -> None:
         self._scenario = scenario
+        self._subject = TargetSubject(scenario, referenced=False)
         self._arena = arena
         self._schedule = Schedule((AttemptPlan((Cut((self._trigger(),)),)),))
         for _ in range(WARMING):
@@ -48,7 +50,7 @@ class KillTrial:
         Raises HarnessError when the trial did not go as it must.
         """
         before = self._clock()
-        journal = run_trial(self._scenario, self._schedule, self._arena, trial="benchmark", deadlines=PATIENT)
+        journal = run_trial(self._subject, self._schedule, self._arena, trial="benchmark", deadlines=PATIENT)
         verdict = oracle.check(self._scenario, journal)
         used = self._clock() - before
         if verdict.outcome != "pass":

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from benchmarks import arenas
 from benchmarks.result import Result, Settings, Target, ratio
-from chaosckpt.engine.arena import Arena
+from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.settings import WorkloadSettings
 

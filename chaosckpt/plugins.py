@@ -100,6 +100,11 @@ def load_target(use: str) -> type[Target]:
 target = load_target
 
 
+def is_target_file(spec: str) -> bool:
+    """Whether this names a target by file and class, such as `my_target.py:MyTarget`."""
+    return ".py:" in spec or spec.endswith(".py")
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """What to say about a name that isn't known: the nearest ones, else all."""
     known = sorted(known)

@@ -9,33 +9,27 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Protocol
 
 import msgspec
 import structlog
 
 from chaosckpt.campaign import logs
 from chaosckpt.campaign import options as campaign_options
-from chaosckpt.campaign.execution import Executor, Turns
+from chaosckpt.campaign.arenas import Arenas, Site, site_of
+from chaosckpt.campaign.execution import Executor, SharedExclusiveLock
 from chaosckpt.campaign.investigation import Investigator
-from chaosckpt.campaign.kinds import kinds_for
-from chaosckpt.campaign.launch import Told
+from chaosckpt.campaign.launch import CoordinatorMessage
 from chaosckpt.campaign.options import FuzzOptions
-from chaosckpt.campaign.preparation import Prepared, deadlines_of, effective, prepare
-from chaosckpt.campaign.ray_arenas import RayArenas
-from chaosckpt.campaign.ray_cluster import Cluster, connect
-from chaosckpt.campaign.script_arenas import ScriptArenas
+from chaosckpt.campaign.preparation import deadlines_of, prepare, store_census
 from chaosckpt.campaign.search import Search
 from chaosckpt.campaign.store import JournalFile, TrialLog
-from chaosckpt.engine import storage
-from chaosckpt.engine.arena import Arena
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.subjects import Prepared, Subject, subject_of
 from chaosckpt.errors import ChaosckptError, HarnessError, UsageError, of_this_machine
 from chaosckpt.model.summary import CampaignSummary, Progress
 
@@ -45,35 +39,23 @@ IMPATIENT = 2
 """Interrupts after which nothing more is waited for."""
 
 
-class Arenas(Protocol):
-    """Where trials run side by side."""
-
-    def arena(self, number: int) -> Arena:
-        """Arena `number`, from 0, once it is up."""
-        ...
-
-    def rebuild(self, number: int) -> Arena:
-        """The same arena, made anew after harness trouble."""
-        ...
-
-
-class Teller:
+class CoordinatorPipe:
     """The pipe to the command line. Nobody listening any more is no error: the end of standard input says so, too."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._lock = threading.Lock()
 
-    def tell(self, told: Told) -> None:
+    def send(self, message: CoordinatorMessage) -> None:
         """Write one line."""
         with self._lock:
             try:
-                os.write(self._descriptor, msgspec.json.encode(told) + b"\n")
+                os.write(self._descriptor, msgspec.json.encode(message) + b"\n")
             except BrokenPipeError:
                 return
 
     def progress(self, progress: Progress) -> None:
-        self.tell(Told(progress=progress))
+        self.send(CoordinatorMessage(progress=progress))
 
     def preparing(self, message: str) -> None:
         self.progress(Progress(phase="prepare", message=message))
@@ -82,14 +64,13 @@ class Teller:
 class Campaign:
     """One part of a campaign, from its options to its summary."""
 
-    def __init__(self, options: FuzzOptions, teller: Teller) -> None:
+    def __init__(self, options: FuzzOptions, pipe: CoordinatorPipe) -> None:
         self.options = options
-        self.teller = teller
+        self.pipe = pipe
         self.interrupts = 0
         self.search: Search | None = None
         self.ended = threading.Event()
-        self.booting = False
-        """Ray is being started by a thread that can't be stopped; when this process ends, the janitor clears away what it started."""
+        self.site: Site | None = None
 
     def interrupt(self, number: int = signal.SIGINT, frame: FrameType | None = None) -> None:
         """Stop as soon as the running trials have ended; at once when asked again."""
@@ -102,64 +83,36 @@ class Campaign:
 
     def run(self) -> CampaignSummary:
         """Prepare, search, sum up."""
-        options = self.options
+        options, progress = self.options, self.pipe.preparing
         workers = options.workers or default_workers()
-        if options.scenario.command is not None:
-            return self._run_command(workers)
         with ExitStack() as stack:
-            stack.callback(_sweep, options.scenario.storage.local)  # last, when the processes of the cluster have ended
-            pool = ThreadPoolExecutor(max_workers=1)
-            stack.callback(pool.shutdown, wait=False, cancel_futures=True)
-            connecting = pool.submit(lambda: stack.enter_context(connect(options.address, cpus=os.cpu_count() or 1)))
-            self.booting = True
-            prepared = prepare(options.scenario, say=self.teller.preparing)
-            self.teller.preparing("waiting for Ray")
-            cluster: Cluster = connecting.result()
-            self.booting = False
-            signal.signal(signal.SIGINT, self.interrupt)
-            self.teller.preparing(f"starting {workers} arenas")
-            where = options.scenario.storage.shared
-            shared = Path(where) if where is not None else None
-            arenas = stack.enter_context(
-                RayArenas(
-                    cluster,
-                    options.scenario,
-                    workers,
-                    shared,
-                    modules=prepared.modules,
-                    gate=prepared.gate == "seccomp",
-                )
-            )
-            return self._search(prepared, arenas, workers)
+            self.site = stack.enter_context(site_of(subject_of(options.scenario), options, progress))
+            prepared = prepare(options.scenario, progress=progress)
+            subject = subject_of(options.scenario, prepared)
+            self.options = msgspec.structs.replace(options, scenario=subject.scenario)
+            for remark in prepared.remarks:
+                progress(remark)
+            arenas = stack.enter_context(self.site.arenas(subject, prepared, workers))
+            signal.signal(signal.SIGINT, self.interrupt)  # Ray may have put another handler there
+            progress(f"starting {workers} arenas")
+            return self._search(subject, prepared, arenas, workers)
 
-    def _run_command(self, workers: int) -> CampaignSummary:
-        """The same for an unmodified command: its process trees run on this machine, without Ray."""
-        scenario = self.options.scenario
-        prepared = prepare(scenario, say=self.teller.preparing)
-        scenario = effective(scenario, prepared)
-        self.options = msgspec.structs.replace(self.options, scenario=scenario)
-        for remark in prepared.remarks:
-            self.teller.preparing(remark)
-        signal.signal(signal.SIGINT, self.interrupt)
-        self.teller.preparing(f"starting {workers} arenas")
-        with ScriptArenas(scenario, workers, prepared.modules) as arenas:
-            return self._search(prepared, arenas, workers)
-
-    def _search(self, prepared: Prepared, arenas: Arenas, workers: int) -> CampaignSummary:
+    def _search(self, subject: Subject, prepared: Prepared, arenas: Arenas, workers: int) -> CampaignSummary:
         options, run = self.options, self.options.run_directory
-        prepared.store(run)
-        investigator = Investigator(options, prepared.census, kinds_for(options.scenario), self.teller.progress)
+        store_census(prepared.census, run)
+        kinds = subject.kinds()
+        investigator = Investigator(options, prepared.census, kinds, self.pipe.progress)
         self.search = Search(
             options,
             prepared.census,
-            kinds_for(options.scenario),
+            kinds,
             TrialLog(run),
             investigator.investigate,
-            self.teller.progress,
+            self.pipe.progress,
         )
         self.search.findings = investigator.count
         investigator.watch(self.search)
-        turns = Turns()
+        lock = SharedExclusiveLock()
         deadlines = deadlines_of(prepared.census)
         with ExitStack() as stack:
             executors = []
@@ -167,16 +120,7 @@ class Campaign:
                 journals = JournalFile(run / "journals" / f"worker-{number}.jsonl")
                 stack.callback(journals.close)
                 executors.append(
-                    Executor(
-                        options.scenario,
-                        arenas.arena(number),
-                        deadlines,
-                        turns,
-                        journals.write,
-                        _rebuilder(arenas, number),
-                        prepared.census,
-                        prepared.facts,
-                    )
+                    Executor(subject, arenas.arena(number), deadlines, lock, journals.write, _rebuilder(arenas, number))
                 )
             self.search.run(executors)
         return self.search.tally.summary(
@@ -187,17 +131,11 @@ class Campaign:
             findings=investigator.summaries(self.search.tally.records.values()),
             fresh=self.search.fresh,
             gate=prepared.gate,
-            launch=prepared.launch or options.scenario.run.launch,
+            launch=prepared.launch,
             interrupted=self.interrupts > 0,
             max_inconclusive=options.max_inconclusive,
             remarks=prepared.remarks,
         )
-
-
-def _sweep(local: str | None) -> None:
-    """Remove what nodes left whose start was given up: nobody told them to clear away."""
-    for place in {tempfile.gettempdir(), local or tempfile.gettempdir()}:
-        storage.sweep(Path(place))
 
 
 def _rebuilder(arenas: Arenas, number: int) -> Callable[[], Arena]:
@@ -213,35 +151,35 @@ def main() -> None:
     """Run the campaign of a run directory and tell its summary, or why there is none."""
     run, descriptor = Path(sys.argv[1]), int(sys.argv[2])
     os.set_inheritable(descriptor, False)
-    teller = Teller(descriptor)
-    logs.to_run(run, lambda entry: teller.tell(Told(log=entry)))
+    pipe = CoordinatorPipe(descriptor)
+    logs.to_run(run, lambda entry: pipe.send(CoordinatorMessage(log=entry)))
     options = msgspec.structs.replace(campaign_options.load(run), resume="--resume" in sys.argv[3:])
-    campaign = Campaign(options, teller)
+    campaign = Campaign(options, pipe)
     signal.signal(signal.SIGINT, campaign.interrupt)
     threading.Thread(target=_end_with_parent, args=(campaign,), name="end-with-parent", daemon=True).start()
     try:
         summary = campaign.run()
         (run / "summary.json").write_bytes(msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
-        teller.tell(Told(summary=summary))
+        pipe.send(CoordinatorMessage(summary=summary))
         code = 0
     except ChaosckptError as error:
-        code = _give_up(teller, str(error), error)
+        code = _give_up(pipe, str(error), error)
     except OSError as error:
         if (why := of_this_machine(error)) is None:
             raise
-        code = _give_up(teller, why, HarnessError(why))
+        code = _give_up(pipe, why, HarnessError(why))
     except KeyboardInterrupt:
         code = INTERRUPTED
     finally:
         campaign.ended.set()
-    if campaign.booting:
+    if campaign.site is not None and campaign.site.starting:
         os._exit(code)
     sys.exit(code)
 
 
-def _give_up(teller: Teller, why: str, error: ChaosckptError) -> int:
+def _give_up(pipe: CoordinatorPipe, why: str, error: ChaosckptError) -> int:
     """Say why the campaign can't go on; returns the exit code. The log may be on the disk that is full."""
-    teller.tell(Told(error=why, usage=isinstance(error, UsageError)))
+    pipe.send(CoordinatorMessage(error=why, usage=isinstance(error, UsageError)))
     with suppress(OSError):
         LOG.error("the campaign can't go on", why=why)
     return error.exit_code

@@ -10,17 +10,12 @@ import msgspec
 import structlog
 
 from chaosckpt.campaign.judging import check
-from chaosckpt.engine.arena import Arena
-from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.reference import References
-from chaosckpt.engine.script_arena import ScriptArena
-from chaosckpt.engine.script_facts import CommandFacts
-from chaosckpt.engine.script_trial import run_script_trial
-from chaosckpt.engine.trial import run_trial
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.runner.trial import ObserveStorage, run_trial
+from chaosckpt.engine.subjects import Subject
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
-from chaosckpt.model.census import Census
-from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import Schedule
 from chaosckpt.model.verdict import Verdict
 
@@ -29,8 +24,8 @@ CONFIRMING_FACTOR = 3.0
 LOG = structlog.get_logger("chaosckpt.campaign")
 
 
-class Turns:
-    """Trials run side by side, except one that asks to be alone (a hang being confirmed)."""
+class SharedExclusiveLock:
+    """Trials share it while they run side by side; one that has to be alone (a hang being confirmed) has it for itself."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -38,7 +33,7 @@ class Turns:
         self._alone = False
 
     @contextmanager
-    def beside_others(self) -> Iterator[None]:
+    def shared(self) -> Iterator[None]:
         """Run while nobody wants to be alone."""
         with self._condition:
             self._condition.wait_for(lambda: not self._alone)
@@ -51,7 +46,7 @@ class Turns:
                 self._condition.notify_all()
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def exclusive(self) -> Iterator[None]:
         """Run when all others have ended, and let none begin."""
         with self._condition:
             self._condition.wait_for(lambda: not self._alone)
@@ -78,39 +73,48 @@ class Executor:
 
     def __init__(
         self,
-        scenario: Scenario,
+        subject: Subject,
         arena: Arena,
         deadlines: Deadlines,
-        turns: Turns,
+        lock: SharedExclusiveLock,
         write: Callable[[str, j.AnyEvent], None],
         rebuild: Callable[[], Arena] | None = None,
-        census: Census | None = None,
-        facts: CommandFacts | None = None,
     ) -> None:
-        self.scenario = scenario
+        self.subject = subject
         self.arena = arena
         self.write = write
         self._deadlines = deadlines
-        self._turns = turns
+        self._lock = lock
         self._rebuild = rebuild
-        self._census = census
-        self._facts = facts
-        self._references = References(scenario)
 
-    def run(self, schedule: Schedule, trial: str, write: Callable[[str, j.AnyEvent], None] | None = None) -> Executed:
-        """Run and judge one schedule. A hang is run again alone, with three times the patience, before it is believed."""
-        with self._turns.beside_others():
-            executed = self._run(schedule, trial, self._deadlines, write or self.write)
+    def run(
+        self,
+        schedule: Schedule,
+        trial: str,
+        write: Callable[[str, j.AnyEvent], None] | None = None,
+        observe_storage: ObserveStorage | None = None,
+    ) -> Executed:
+        """Run and judge one schedule. A hang is run again alone, with three times the patience, before it is believed.
+
+        `observe_storage` sees every run from its attempt 0 on; the last run is the one that is returned.
+        """
+        with self._lock.shared():
+            executed = self._run(schedule, trial, self._deadlines, write or self.write, observe_storage)
         if not executed.troubled and any(
             isinstance(event, j.AttemptEnded) and event.outcome == "hung" for event in executed.journal.events
         ):
             patient = msgspec.structs.replace(self._deadlines, factor=CONFIRMING_FACTOR)
-            with self._turns.alone():
-                executed = self._run(schedule, trial, patient, write or self.write)
+            with self._lock.exclusive():
+                executed = self._run(schedule, trial, patient, write or self.write, observe_storage)
         return executed
 
     def _run(
-        self, schedule: Schedule, trial: str, deadlines: Deadlines, write: Callable[[str, j.AnyEvent], None]
+        self,
+        schedule: Schedule,
+        trial: str,
+        deadlines: Deadlines,
+        write: Callable[[str, j.AnyEvent], None],
+        observe_storage: ObserveStorage | None,
     ) -> Executed:
         seen: list[j.AnyEvent] = []
         for retry in range(RETRIES + 1):
@@ -121,37 +125,20 @@ class Executor:
                 write(trial, event)
 
             try:
-                journal = self._perform(schedule, trial, deadlines, record)
-                return Executed(journal, check(self.scenario, journal))
+                journal = run_trial(
+                    self.subject,
+                    schedule,
+                    self.arena,
+                    trial=trial,
+                    deadlines=deadlines,
+                    write=record,
+                    observe_storage=observe_storage,
+                )
+                return Executed(journal, check(self.subject.scenario, journal))
             except HarnessError as error:
                 LOG.warning("harness trouble", trial=trial, retry=retry, why=str(error))
                 if self._rebuild is None:
                     raise
                 self.arena = self._rebuild()
         journal = j.Journal(tuple(seen))
-        return Executed(journal, check(self.scenario, journal), troubled=True)
-
-    def _perform(
-        self, schedule: Schedule, trial: str, deadlines: Deadlines, write: Callable[[j.AnyEvent], None]
-    ) -> j.Journal:
-        if self._facts is not None and self._census is not None and isinstance(self.arena, ScriptArena):
-            return run_script_trial(
-                self.scenario,
-                schedule,
-                self.arena,
-                self._facts,
-                census=self._census,
-                trial=trial,
-                deadlines=deadlines,
-                write=write,
-            )
-        return run_trial(
-            self.scenario,
-            schedule,
-            self.arena,
-            trial=trial,
-            deadlines=deadlines,
-            write=write,
-            references=self._references,
-            census=self._census,
-        )
+        return Executed(journal, check(self.subject.scenario, journal), troubled=True)

@@ -11,7 +11,6 @@ import msgspec
 
 from chaosckpt.campaign.grouping import Group
 from chaosckpt.campaign.options import FuzzOptions
-from chaosckpt.campaign.scenario_check import is_target_file
 from chaosckpt.campaign.scenario_text import to_toml
 from chaosckpt.campaign.store import JournalFile
 from chaosckpt.errors import UsageError
@@ -20,6 +19,7 @@ from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census
 from chaosckpt.model.fault import Fault
 from chaosckpt.model.finding import Finding, RootCause
+from chaosckpt.plugins import is_target_file
 from chaosckpt.report import finding_folder
 from chaosckpt.strategies.drawing import STRATEGY_VERSION
 

@@ -35,7 +35,11 @@ class Investigator:
     """Looks into violations, from any worker, while the others go on with the search."""
 
     def __init__(
-        self, options: FuzzOptions, census: Census, kinds: Mapping[str, type[Fault]], show: Callable[[Progress], None]
+        self,
+        options: FuzzOptions,
+        census: Census,
+        kinds: Mapping[str, type[Fault]],
+        progress: Callable[[Progress], None],
     ) -> None:
         self._options = options
         self._census = census

@@ -28,7 +28,7 @@ RESTARTS = 2
 TAIL_LINES = 12
 
 
-class Told(msgspec.Struct, frozen=True, omit_defaults=True):
+class CoordinatorMessage(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line from the coordinator: progress, a log entry, the result, or why there is none (`usage`: the user's mistake)."""
 
     progress: Progress | None = None
@@ -38,26 +38,28 @@ class Told(msgspec.Struct, frozen=True, omit_defaults=True):
     usage: bool = False
 
 
-def fuzz(options: FuzzOptions, watch: Callable[[Progress], None]) -> CampaignSummary:
+def fuzz(options: FuzzOptions, progress: Callable[[Progress], None]) -> CampaignSummary:
     """Run a campaign to its end; Ctrl-C ends it early with what it has.
 
     A coordinator that dies (killed, out of memory) is started again and goes on where it was, a few times. Raises UsageError for what
     the coordinator refuses, HarnessError when it can't go on.
     """
     for restart in range(RESTARTS + 1):
-        told, status = _coordinate(options, watch, resume=restart > 0)
-        if told is not None and told.summary is not None:
-            return told.summary
-        if told is not None and told.error:
-            raise (UsageError if told.usage else HarnessError)(told.error)
-        watch(Progress(phase="prepare", message=f"the coordinator ended with status {status}; it is started again"))
+        last, status = _coordinate(options, progress, resume=restart > 0)
+        if last is not None and last.summary is not None:
+            return last.summary
+        if last is not None and last.error:
+            raise (UsageError if last.usage else HarnessError)(last.error)
+        progress(Progress(phase="prepare", message=f"the coordinator ended with status {status}; it is started again"))
     raise HarnessError(
         f"the coordinator of the campaign died {RESTARTS + 1} times (last status {status}); "
         f"the end of {options.run_directory / LOG_FILE} says: {_tail(options.run_directory / LOG_FILE)}"
     )
 
 
-def _coordinate(options: FuzzOptions, watch: Callable[[Progress], None], resume: bool) -> tuple[Told | None, int]:
+def _coordinate(
+    options: FuzzOptions, progress: Callable[[Progress], None], resume: bool
+) -> tuple[CoordinatorMessage | None, int]:
     """One life of a coordinator: its last word, if it had one, and its exit status."""
     read, write = os.pipe()
     command = [sys.executable, "-P", "-m", "chaosckpt.campaign.coordinator", options.run, str(write)]
@@ -68,17 +70,17 @@ def _coordinate(options: FuzzOptions, watch: Callable[[Progress], None], resume:
             command, stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=[write], start_new_session=True
         )
     os.close(write)
-    last: Told | None = None
+    last: CoordinatorMessage | None = None
     with passing_interrupts(process) as interrupts:
         with os.fdopen(read, "rb") as lines:
             for line in lines:
-                told = msgspec.json.decode(line, type=Told)
-                if told.progress is not None:
-                    watch(told.progress)
-                elif told.log:
-                    logs.repeat(told.log)
+                message = msgspec.json.decode(line, type=CoordinatorMessage)
+                if message.progress is not None:
+                    progress(message.progress)
+                elif message.log:
+                    logs.repeat(message.log)
                 else:
-                    last = told
+                    last = message
         status = _end(process)
     if interrupts and last is None:
         raise KeyboardInterrupt

@@ -14,8 +14,8 @@ from chaosckpt.campaign.ray_cluster import Cluster
 from chaosckpt.campaign.ray_nodes import RayNode
 from chaosckpt.campaign.ray_placement import SPARE, Placement, place, room
 from chaosckpt.campaign.shared_storage import check_shared
-from chaosckpt.engine import storage
-from chaosckpt.engine.arena import Arena, node_settings
+from chaosckpt.engine.runner.arena import Arena, node_settings
+from chaosckpt.engine.wire import storage
 from chaosckpt.errors import ChaosckptError, HarnessError
 from chaosckpt.model.scenario import Scenario
 

@@ -12,7 +12,7 @@ import tenacity
 
 from chaosckpt.campaign.ray_cluster import Cluster, imported_ray
 from chaosckpt.campaign.ray_nodes import RayNode, start
-from chaosckpt.engine.messages import NodeSettings
+from chaosckpt.engine.wire.orders import NodeSettings
 from chaosckpt.errors import HarnessError, UsageError
 
 _STARTS = 3

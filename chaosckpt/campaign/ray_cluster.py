@@ -22,8 +22,8 @@ from typing import Any
 import msgspec
 import tenacity
 
-from chaosckpt.campaign.ray_janitor import SESSION, Janitor, clear_away
-from chaosckpt.engine import storage
+from chaosckpt.campaign.ray_reaper import SESSION, Reaper, reap
+from chaosckpt.engine.wire import storage
 from chaosckpt.errors import HarnessError, UsageError
 
 _OBJECT_STORE_BYTES = 80 << 20
@@ -97,7 +97,7 @@ def _own(cpus: int, directory: Path | None) -> Iterator[Cluster]:
     base = _short(directory)
     storage.sweep(base)
     home = base / f"{storage.PREFIX}ray-{session[:6]}"
-    janitor = Janitor(session, home)  # before there is anything that it would have to clear away
+    reaper = Reaper(session, home)  # before there is anything that it would have to clear away
     try:
         storage.make(home)
         with _environment(_variables() | {SESSION: session}):
@@ -111,8 +111,8 @@ def _own(cpus: int, directory: Path | None) -> Iterator[Cluster]:
                 with _handlers_kept():
                     ray.shutdown()
     finally:
-        clear_away(session, home)
-        janitor.dismiss()
+        reap(session, home)
+        reaper.dismiss()
 
 
 def _variables() -> dict[str, str]:

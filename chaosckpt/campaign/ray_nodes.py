@@ -17,18 +17,18 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from chaosckpt.campaign.ray_cluster import Cluster, imported_ray
-from chaosckpt.campaign.ray_janitor import SESSION
-from chaosckpt.engine import storage
-from chaosckpt.engine.channel import Channel
-from chaosckpt.engine.local import ConnectedNode, environment_with
-from chaosckpt.engine.messages import NodeSettings
+from chaosckpt.campaign.ray_reaper import SESSION
+from chaosckpt.engine.runner.node_client import ConnectedNode, environment_with
+from chaosckpt.engine.wire import storage
+from chaosckpt.engine.wire.channel import Channel
+from chaosckpt.engine.wire.orders import NodeSettings
+from chaosckpt.engine.wire.versions import of
 from chaosckpt.errors import HarnessError, UsageError
 
 ACTOR_SECONDS = 120.0
@@ -81,7 +81,14 @@ class NodeActor:
             connection.settimeout(None)
             be_prompt(connection)
             connection.sendall(token.encode())
-            command = [sys.executable, "-P", "-m", "chaosckpt.engine.node", str(connection.fileno()), str(os.getpid())]
+            command = [
+                sys.executable,
+                "-P",
+                "-m",
+                "chaosckpt.engine.node.server",
+                str(connection.fileno()),
+                str(os.getpid()),
+            ]
             return subprocess.Popen(
                 command,
                 pass_fds=[connection.fileno()],
@@ -137,7 +144,7 @@ class NodeActor:
 
 
 class RayNode(ConnectedNode):
-    """A node of the trial runner (chaosckpt.engine.local.Node) whose process is owned by an actor."""
+    """A node of the trial runner (chaosckpt.engine.runner.node_client.Node) whose process is owned by an actor."""
 
     def __init__(self, actor: Any, channel: Channel, settings: NodeSettings, birth: Birth) -> None:
         self.actor = actor
@@ -157,10 +164,10 @@ class RayNode(ConnectedNode):
         self._channel.connection.settimeout(None)
 
     def _ended_early(self) -> str:
-        tail = self._ask("log_tail") or "it printed nothing"
+        tail = self._ask_actor("log_tail") or "it printed nothing"
         return f"the node process on {self.machine} ended before it was ready: {tail}"
 
-    def _ask(self, method: str, *arguments: Any) -> Any:
+    def _ask_actor(self, method: str, *arguments: Any) -> Any:
         """Call the actor; None when it is gone, or Ray is."""
         ray = imported_ray()
         if not ray.is_initialized():
@@ -173,14 +180,14 @@ class RayNode(ConnectedNode):
 
     def settle(self, name: str) -> None:
         """Take a place of a topology: its node-local storage lies in `home` from now on. Raises HarnessError."""
-        home = self._ask("settle", name)
+        home = self._ask_actor("settle", name)
         if home is None:
             raise HarnessError(f"the actor on {self.machine} can't make the node-local storage of {name}")
         self.home = home
 
     def witness(self, path: str, token: str, write: bool) -> str:
         """See NodeActor.witness."""
-        wrong = self._ask("witness", path, token, write)
+        wrong = self._ask_actor("witness", path, token, write)
         return "its actor is gone" if wrong is None else str(wrong)
 
     def close(self) -> None:
@@ -197,7 +204,7 @@ class RayNode(ConnectedNode):
         self.inbox = None
         if not kill:
             self._shut()
-        self._ask("end", kill)
+        self._ask_actor("end", kill)
         if ray.is_initialized():
             ray.kill(self.actor)
         if kill:
@@ -284,11 +291,7 @@ def own_address() -> str:
 
 def versions() -> dict[str, str]:
     """Versions that must be equal on every node."""
-    return {
-        "chaosckpt": version("chaosckpt"),
-        "torch": version("torch"),
-        "Python": ".".join(map(str, sys.version_info[:2])),
-    }
+    return {**of("chaosckpt", "torch"), "Python": ".".join(map(str, sys.version_info[:2]))}
 
 
 def _compare(birth: Birth) -> None:

@@ -9,13 +9,11 @@ from pathlib import Path
 import msgspec
 
 from chaosckpt.campaign import finding_store, scenario
-from chaosckpt.campaign.execution import Executor, Turns
-from chaosckpt.campaign.kinds import kinds_for
+from chaosckpt.campaign.execution import Executor, SharedExclusiveLock
 from chaosckpt.campaign.options import ReproduceOptions, parse_trial
-from chaosckpt.campaign.preparation import CENSUS, Prepared, cached, deadlines_of, effective, open_arena, prepare
-from chaosckpt.campaign.scenario_check import is_target_file
-from chaosckpt.engine import census_cache
-from chaosckpt.engine.deadlines import Deadlines
+from chaosckpt.campaign.preparation import CENSUS, cached, deadlines_of, prepare
+from chaosckpt.engine.golden import cache
+from chaosckpt.engine.subjects import Prepared, Subject, subject_of
 from chaosckpt.errors import UsageError
 from chaosckpt.model.census import Census
 from chaosckpt.model.scenario import Scenario
@@ -31,35 +29,27 @@ MOST_DIFFERENCES = 6
 class _Case(msgspec.Struct, frozen=True, kw_only=True):
     """What to replay, and what is expected to be seen."""
 
-    scenario: Scenario
+    subject: Subject
     schedule: Schedule
     trial: str
     expected: Violation | None = None
-    deadlines: Deadlines
     census: Census
-    prepared: Prepared | None = None
     differences: tuple[str, ...] = ()
 
 
-def reproduce(options: ReproduceOptions, watch: Callable[[Replay], None]) -> Reproduction:
+def reproduce(options: ReproduceOptions, progress: Callable[[Replay], None]) -> Reproduction:
     """Replay as often as asked. Raises UsageError for a folder or a trial that can't be read."""
     case = _finding(Path(options.finding)) if options.finding is not None else _trial(options)
-    arena = open_arena(case.scenario, case.prepared)
+    arena = case.subject.open_arena()
     replays: list[Replay] = []
     try:
         executor = Executor(
-            case.scenario,
-            arena,
-            case.deadlines,
-            Turns(),
-            lambda trial, event: None,
-            census=case.census,
-            facts=case.prepared.facts if case.prepared is not None else None,
+            case.subject, arena, deadlines_of(case.census), SharedExclusiveLock(), lambda trial, event: None
         )
         for number in range(1, options.times + 1):
             executed = executor.run(case.schedule, case.trial)
             replays.append(_replay(number, executed.verdict, case.expected, replays))
-            watch(replays[-1])
+            progress(replays[-1])
     finally:
         arena.close()
     return Reproduction(
@@ -91,18 +81,16 @@ def _finding(folder: Path) -> _Case:
     schedule = decode(stored.finding.shrunk, fault_kinds().values())
     prepared = cached(found)
     differences = _versions(stored.environment)
-    needed = is_target_file(found.target.use) or found.command is not None
-    if differences or (prepared is None and needed):
+    if differences or (prepared is None and subject_of(found).needs_golden_runs):
         prepared = prepare(found)
         differences += _operations(census, prepared.census)
+    known = Prepared(census=census) if prepared is None else msgspec.structs.replace(prepared, census=census)
     return _Case(
-        scenario=found,
+        subject=subject_of(found, known),
         schedule=schedule,
         trial=stored.finding.trial,
         expected=stored.finding.violation,
-        deadlines=deadlines_of(census),
         census=census,
-        prepared=prepared,
         differences=tuple(differences),
     )
 
@@ -127,19 +115,17 @@ def _trial(options: ReproduceOptions) -> _Case:
     assert options.trial is not None
     seed, index = parse_trial(options.trial)
     prepared = prepare(options.scenario)
-    found = effective(options.scenario, prepared)
+    subject = subject_of(options.scenario, prepared)
     return _Case(
-        scenario=found,
-        schedule=draw(seed, index, found, prepared.census, kinds_for(found)),
+        subject=subject,
+        schedule=draw(seed, index, subject.scenario, prepared.census, subject.kinds()),
         trial=options.trial,
-        deadlines=deadlines_of(prepared.census),
         census=prepared.census,
-        prepared=prepared,
     )
 
 
 def _versions(then: dict[str, str]) -> list[str]:
-    now = census_cache.environment()
+    now = cache.environment()
     return [
         f"{name} was {then.get(name, 'unknown')} and is {now.get(name, 'unknown')}"
         for name in sorted(set(then) | set(now))

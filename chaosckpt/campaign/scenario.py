@@ -12,12 +12,12 @@ import msgspec
 
 import chaosckpt
 from chaosckpt import plugins
-from chaosckpt.campaign.scenario_check import check, is_target_file
+from chaosckpt.campaign.scenario_check import check
 from chaosckpt.campaign.scenario_error import sentence
 from chaosckpt.errors import UsageError
 from chaosckpt.model.command import CommandSettings, ranks_told
 from chaosckpt.model.scenario import Scenario, TargetSettings, TopologySettings
-from chaosckpt.plugins import nearest
+from chaosckpt.plugins import is_target_file, nearest
 
 
 def shipped_directory() -> Path:

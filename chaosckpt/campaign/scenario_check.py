@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from chaosckpt import plugins
 from chaosckpt.campaign.command_check import check_command
-from chaosckpt.engine.launcher import SET_BY_HARNESS
 from chaosckpt.errors import UsageError
 from chaosckpt.model.command import RANKS, CommandSettings
-from chaosckpt.model.scenario import Scenario, TargetSettings, TopologySettings
-from chaosckpt.plugins import nearest
-
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-MOST_RANKS = 1024
-"""More processes than this, with their sockets to one another, are a slip of the pen."""
-
-
-def is_target_file(spec: str) -> bool:
-    """Whether this names a target by file and class, such as `my_target.py:MyTarget`."""
-    return ".py:" in spec or spec.endswith(".py")
+from chaosckpt.model.scenario import RunSettings, Scenario, TargetSettings, TopologySettings
+from chaosckpt.model.settings import WorkloadSettings
+from chaosckpt.model.topology import check_ranks
+from chaosckpt.plugins import is_target_file, nearest
 
 
 def check(scenario: Scenario) -> None:
@@ -30,8 +20,7 @@ def check(scenario: Scenario) -> None:
     check_subject(scenario)
     check_training(scenario)
     check_storage(scenario)
-    check_drill(scenario)
-    check_plugins(scenario)
+    check_faults(scenario)
 
 
 def check_topology(settings: TopologySettings) -> None:
@@ -39,7 +28,7 @@ def check_topology(settings: TopologySettings) -> None:
     if not settings.ranks:
         raise UsageError("topology.ranks = [] has no topology; write at least one, such as [[1, 1]]")
     for ranks in settings.ranks:
-        _check_one_topology("topology.ranks", ranks)
+        check_ranks("topology.ranks", ranks)
     seen: set[int] = set()
     for group in settings.failure_groups:
         for node in group:
@@ -53,28 +42,11 @@ def check_topology(settings: TopologySettings) -> None:
             seen.add(node)
 
 
-def _check_one_topology(key: str, ranks: Sequence[int]) -> None:
-    if not ranks or min(ranks) < 1:
-        raise UsageError(
-            f"{key} has {list(ranks)}: a topology needs at least one node, and at least one rank on every node; "
-            "write the ranks of each node, such as [1, 1]"
-        )
-    if sum(ranks) > MOST_RANKS:
-        raise UsageError(
-            f"{key} has {list(ranks)}: {sum(ranks)} ranks, each of them a process, are more than the {MOST_RANKS} that "
-            "chaosckpt runs; a handful shows what more would"
-        )
-
-
 def check_subject(scenario: Scenario) -> None:
     """Refuse a scenario without a subject, with two, or with a command that can't be watched. Raises UsageError."""
     command = scenario.command
     if command is None:
-        if not scenario.target.use:
-            raise UsageError(
-                "there is neither a 'target' nor a 'command'; write a table: [target] and below it use = \"dcp\", or "
-                '[command] and below it argv = ["python", "train.py", "--out", "{out}"]'
-            )
+        _check_target(scenario.target)
         return
     if scenario.target.use:
         raise UsageError(
@@ -82,6 +54,22 @@ def check_subject(scenario: Scenario) -> None:
         )
     check_command(command)
     _check_ranks(command, scenario.topology)
+    _check_unheeded(scenario)
+
+
+def _check_target(settings: TargetSettings) -> None:
+    use, known = settings.use, plugins.names("targets")
+    if not use:
+        raise UsageError(
+            "there is neither a 'target' nor a 'command'; write a table: [target] and below it use = \"dcp\", or "
+            '[command] and below it argv = ["python", "train.py", "--out", "{out}"]'
+        )
+    if not is_target_file(use) and use not in known:
+        raise UsageError(
+            f"target.use = {use!r} is no target; {nearest(use, known)} (or name a file: my_target.py:MyTarget)"
+        )
+    if settings.options:
+        _check_options(settings)
 
 
 def _check_ranks(command: CommandSettings, settings: TopologySettings) -> None:
@@ -95,6 +83,33 @@ def _check_ranks(command: CommandSettings, settings: TopologySettings) -> None:
             f"the number of ranks is to change, but the command has no {RANKS} in it that would tell it so; write {RANKS} "
             f"where the number belongs, such as --nproc-per-node {RANKS}"
         )
+
+
+def _check_unheeded(scenario: Scenario) -> None:
+    """Refuse settings of a target's job that a command would not heed."""
+    why = "and this scenario has a [command]"
+    if scenario.run.launch != RunSettings().launch:
+        raise UsageError(
+            f"run.launch = {scenario.run.launch!r} says how the ranks of a target are started, {why}; leave it out, and write "
+            "cold = true below [command] to start a new interpreter for every attempt"
+        )
+    if scenario.run.gate == "none":
+        raise UsageError(
+            "run.gate = 'none' leaves nothing to see of an unmodified command, which is watched through the gate alone; "
+            "leave it out, or test a [target]"
+        )
+    if scenario.run.fresh_start != RunSettings().fresh_start:
+        raise UsageError(
+            f"run.fresh_start = {scenario.run.fresh_start!r} says what the recovery of a target may do, {why}; leave it out: "
+            "a command may always start afresh while no complete checkpoint is left"
+        )
+    usual = WorkloadSettings()
+    for name in WorkloadSettings.__struct_fields__:
+        if (value := getattr(scenario.workload, name)) != getattr(usual, name):
+            raise UsageError(
+                f"workload.{name} = {value!r} belongs to the training job that runs a target, {why}, which trains by itself; "
+                "leave [workload] out, and set this in the command's own arguments"
+            )
 
 
 def check_training(scenario: Scenario) -> None:
@@ -122,35 +137,8 @@ def check_storage(scenario: Scenario) -> None:
         )
 
 
-def check_drill(scenario: Scenario) -> None:
-    """Refuse a restart test that can't be. Raises UsageError."""
-    drill, first = scenario.drill, scenario.topology.ranks[0]
-    for ranks in drill.restore_ranks:
-        _check_one_topology("drill.restore_ranks", ranks)
-        if ranks == first:
-            raise UsageError(
-                f"drill.restore_ranks has {list(ranks)}, which is the topology that saves; a drill restores in that one anyway: name "
-                "others, such as [[1]]"
-            )
-    if drill.restore_python and not Path(drill.restore_python).is_absolute():
-        raise UsageError(
-            f"drill.restore_python = {drill.restore_python!r} is not an absolute path; write the interpreter's, such as "
-            "/opt/next/bin/python"
-        )
-    for name in drill.environment:
-        if not _VARIABLE.fullmatch(name):
-            raise UsageError(
-                f"drill.environment has {name!r}, which is no name of an environment variable; its value is taken from the environment "
-                "in which the drill is started"
-            )
-        if name in SET_BY_HARNESS:
-            raise UsageError(
-                f"drill.environment has {name!r}, which the harness sets for every rank by itself; leave it out"
-            )
-
-
-def check_plugins(scenario: Scenario) -> None:
-    """Refuse targets, options and fault kinds that nobody offers. Raises UsageError."""
+def check_faults(scenario: Scenario) -> None:
+    """Refuse fault kinds that nobody offers, and a mix of none. Raises UsageError."""
     known = plugins.names("faults")
     for kind in scenario.faults.kinds:
         if kind not in known:
@@ -159,15 +147,6 @@ def check_plugins(scenario: Scenario) -> None:
         raise UsageError(
             "faults.kinds gives every kind the weight 0, so that no fault is left; leave the table out for all"
         )
-    if scenario.command is not None:
-        return
-    use, known = scenario.target.use, plugins.names("targets")
-    if not is_target_file(use) and use not in known:
-        raise UsageError(
-            f"target.use = {use!r} is no target; {nearest(use, known)} (or name a file: my_target.py:MyTarget)"
-        )
-    if scenario.target.options:
-        _check_options(scenario.target)
 
 
 def _check_options(settings: TargetSettings) -> None:

@@ -15,7 +15,7 @@ from chaosckpt.campaign.execution import Executed, Executor
 from chaosckpt.campaign.options import FuzzOptions
 from chaosckpt.campaign.store import TrialLog, TrialRecord
 from chaosckpt.campaign.tally import Tally
-from chaosckpt.engine.arena import Arena
+from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census
@@ -40,7 +40,7 @@ class Search:
         kinds: Mapping[str, type[Fault]],
         log: TrialLog,
         investigate: Investigate,
-        show: Callable[[Progress], None],
+        progress: Callable[[Progress], None],
     ) -> None:
         self.options = options
         self.census = census
@@ -53,7 +53,7 @@ class Search:
         self._kinds = kinds
         self._log = log
         self._investigate = investigate
-        self._show = show
+        self._progress = progress
         self._lock = threading.Lock()
         self._failures: list[HarnessError] = []
         self._fault: Exception | None = None
@@ -81,7 +81,7 @@ class Search:
         for worker in workers:
             while worker.is_alive():
                 worker.join(timeout=0.5)  # a join without a limit would keep signals from being handled
-                self.show()
+                self.report_progress()
         self.seconds = time.monotonic() - self._started
         if self._fault is not None:
             raise self._fault
@@ -120,12 +120,12 @@ class Search:
         with self._lock:
             self.tally.add(record)
             self.fresh += 1
-        self.show()
+        self.report_progress()
         if record.outcome == "violation":
             if self.options.keep:
                 keep(executor.arena, self.options.run_directory / KEPT / record.trial.replace(":", "-"))
             self._investigate(executor, record, schedule, executed)
-            self.show()
+            self.report_progress()
 
     def _record(self, index: int, schedule: Schedule, executed: Executed) -> TrialRecord:
         verdict = executed.verdict
@@ -151,7 +151,7 @@ class Search:
             harness_trouble=executed.troubled,
         )
 
-    def show(self) -> None:
+    def report_progress(self) -> None:
         """Tell where the campaign stands."""
         elapsed = time.monotonic() - self._started
         left = None if self.options.seconds is None else max(0.0, self.options.seconds - elapsed)
@@ -170,7 +170,7 @@ class Search:
                 message=self.message,
             )
             self.message = ""
-        self._show(progress)
+        self._progress(progress)
 
 
 def keep(arena: Arena, directory: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Literal
 
 import msgspec
 
-from chaosckpt.engine import gate_mode
+from chaosckpt.engine.runner import gate_mode
 
 State = Literal["ok", "limited", "missing"]
 DESCRIPTORS = 4096

@@ -40,17 +40,19 @@ def drill(context: click.Context, what: str, as_json: bool, html: str | None, ru
     scenario's table [drill] asks for more.
     """
     found = scenario.find(what)
-    page = output.page(html)
-    run = run_directory.create(run_dir, resumable=False) if run_dir is not None else None
-    journals: list[Journal] = []
     # Imported late, so that help and bad input are answered at once.
+    from chaosckpt.measure.drill import check
     from chaosckpt.measure.drill import drill as carry_out
     from chaosckpt.report.certificate_text import certificate_text
 
+    check(found)
+    page = output.page(html)
+    run = run_directory.create(run_dir, resumable=False) if run_dir is not None else None
+    journals: list[Journal] = []
     certificate = carry_out(
         found,
         tuple(plugins.invariants().values()),
-        say=lambda text: click.echo(f"drill: {text}", err=True),
+        progress=lambda text: click.echo(f"drill: {text}", err=True),
         keep=journals.append,
     )
     try:

@@ -12,7 +12,7 @@ from chaosckpt.campaign import options as campaign_options
 from chaosckpt.campaign import run_directory
 from chaosckpt.campaign.options import DEFAULT_TRIALS, FuzzOptions
 from chaosckpt.cli import failure, output
-from chaosckpt.cli.subject import COMMAND, Subject, WithCommand, signs_of_a_command, take_signs
+from chaosckpt.cli.subject import COMMAND, NamedSubject, WithCommand, signs_of_a_command, take_signs
 from chaosckpt.errors import UsageError
 from chaosckpt.model.summary import INCONCLUSIVE_SHARE
 from chaosckpt.report.progress import display
@@ -61,7 +61,7 @@ def fuzz(
     Every finding is shrunk, stored as a folder and shown with the command that reproduces it.
     """
     signs = take_signs(given)
-    subject = Subject(what, context.meta.get(COMMAND, ()), signs)
+    subject = NamedSubject(what, context.meta.get(COMMAND, ()), signs)
     options = _resumed(subject, run_dir, resume, given) if resume else _fresh(subject, run_dir, given)
     failure.report_into(options.run_directory)
     from chaosckpt.campaign import launch  # Imported late, so that help and bad input are answered at once.
@@ -75,7 +75,7 @@ def fuzz(
     context.exit(summary.exit_code)
 
 
-def _fresh(subject: Subject, run_dir: str | None, given: dict[str, Any]) -> FuzzOptions:
+def _fresh(subject: NamedSubject, run_dir: str | None, given: dict[str, Any]) -> FuzzOptions:
     """Options of a new campaign, with its run directory made. Everything is checked before anything is touched."""
     found = subject.scenario()
     options = _with_given(FuzzOptions(scenario=found, run=""), given)
@@ -86,7 +86,7 @@ def _fresh(subject: Subject, run_dir: str | None, given: dict[str, Any]) -> Fuzz
     return options
 
 
-def _resumed(subject: Subject, run_dir: str | None, resume: str, given: dict[str, Any]) -> FuzzOptions:
+def _resumed(subject: NamedSubject, run_dir: str | None, resume: str, given: dict[str, Any]) -> FuzzOptions:
     """Options of a campaign that goes on: what was stored, with new budgets where they are given."""
     if subject.named:
         raise UsageError(f"--resume takes the scenario from the run; leave out {subject.named!r}")

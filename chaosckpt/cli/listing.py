@@ -114,7 +114,7 @@ def _take_census(found: Scenario) -> Census:
         raise UsageError(
             'run.gate = "none": without the gate no operation is seen; leave the key out to list the census'
         )
-    return preparation.prepare(found, say=lambda text: click.echo(text, err=True)).census
+    return preparation.prepare(found, progress=lambda text: click.echo(text, err=True)).census
 
 
 def plain(census: Census) -> dict[str, object]:

@@ -88,7 +88,7 @@ def take_signs(given: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in taken.items() if value not in (None, (), False)}
 
 
-class Subject(NamedTuple):
+class NamedSubject(NamedTuple):
     """A scenario by its name, or the words of a command with its signs."""
 
     what: str | None

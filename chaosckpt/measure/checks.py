@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from chaosckpt.engine.subjects import subject_of
 from chaosckpt.errors import UsageError
 from chaosckpt.measure.options import MeasureOptions
 from chaosckpt.measure.sweep import FLOAT_BYTES, Point, checkpoint_bytes, parameters
@@ -26,11 +27,7 @@ GENERATIONS = 3
 def check(options: MeasureOptions, sweep: Sequence[Point]) -> None:
     """Raise UsageError, with the value and the next step, for what can't be measured here."""
     scenario = options.scenario
-    if scenario.command is not None:
-        raise UsageError(
-            f"{scenario.name} runs an unmodified command, whose saves have no beginning and no end that could be timed; "
-            "measure needs a target (`chaosckpt list targets`)"
-        )
+    subject_of(scenario).require_target("measure")
     jobs = 1 + options.neighbours
     directory = Path(scenario.storage.shared or tempfile.gettempdir())
     if not directory.is_dir():

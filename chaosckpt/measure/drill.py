@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 
-from chaosckpt.engine import gate_mode, storage
-from chaosckpt.engine.arena import Arena, local_arena
-from chaosckpt.engine.reference import References
-from chaosckpt.engine.trial import guarantees
+from chaosckpt.engine.node.launcher import SET_BY_HARNESS
+from chaosckpt.engine.runner import gate_mode
+from chaosckpt.engine.runner.arena import Arena, open_local
+from chaosckpt.engine.subjects import subject_of
+from chaosckpt.engine.subjects.target import TargetSubject
+from chaosckpt.engine.wire import storage
 from chaosckpt.errors import UsageError
 from chaosckpt.measure import file_system
 from chaosckpt.measure.drill_certificate import Carried, Seen, certificate
@@ -24,19 +28,21 @@ from chaosckpt.measure.drill_restart import Restarting
 from chaosckpt.model.certificate import Certificate
 from chaosckpt.model.journal import Journal
 from chaosckpt.model.measurement import FileSystem
-from chaosckpt.model.scenario import Scenario
-from chaosckpt.model.topology import Topology
+from chaosckpt.model.scenario import DrillSettings, Scenario
+from chaosckpt.model.topology import Topology, check_ranks
 from chaosckpt.oracle.invariant import Invariant
 
-Say = Callable[[str], None]
+Progress = Callable[[str], None]
 Keep = Callable[[Journal], None]
+MOST_INTERRUPTIONS = 100
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def drill(
     scenario: Scenario,
     invariants: Sequence[Invariant],
     *,
-    say: Say = lambda text: None,
+    progress: Progress = lambda text: None,
     keep: Keep = lambda journal: None,
 ) -> Certificate:
     """Carry out every step that the scenario asks for; `keep` receives each journal, in which a certificate's evidence has its numbers.
@@ -44,30 +50,68 @@ def drill(
     Everything that it starts has ended, and all storage of its own is gone, when it returns or raises. Raises UsageError for what
     can't be drilled, HarnessError for trouble of the harness.
     """
+    check(scenario)
     known, later = known_steps(scenario)
     scenario = _drilled(scenario)
     if scenario.drill.restore_python:
-        say(f"looking at {scenario.drill.restore_python}")
+        progress(f"looking at {scenario.drill.restore_python}")
         require_interpreter(scenario.drill.restore_python, scenario.target.use, named_environment(scenario))
     mode = gate_mode.choose(scenario)
-    say("starting the first node")
-    with _arena(scenario, gate=mode == "seccomp") as golden:
+    progress("starting the first node")
+    with closing(open_local(scenario, gate=mode == "seccomp")) as golden:
         shared = storage.make_below(scenario.storage.shared)
         try:
-            return _Drill(scenario, invariants, golden, shared, known, later, mode, say, keep).carry_out()
+            return _Drill(scenario, invariants, golden, shared, known, later, mode, progress, keep).carry_out()
         finally:
             storage.remove(shared)
+
+
+def check(scenario: Scenario) -> None:
+    """Refuse what can't be drilled, before anything is started. Raises UsageError, with the value and the next step."""
+    known_steps(scenario)
+    drill, first = scenario.drill, scenario.topology.ranks[0]
+    for ranks in drill.restore_ranks:
+        check_ranks("drill.restore_ranks", ranks)
+        if ranks == first:
+            raise UsageError(
+                f"drill.restore_ranks has {list(ranks)}, which is the topology that saves; a drill restores in that one anyway: name "
+                "others, such as [[1]]"
+            )
+    if drill.restore_python and not Path(drill.restore_python).is_absolute():
+        raise UsageError(
+            f"drill.restore_python = {drill.restore_python!r} is not an absolute path; write the interpreter's, such as "
+            "/opt/next/bin/python"
+        )
+    for name in drill.environment:
+        if not _VARIABLE.fullmatch(name):
+            raise UsageError(
+                f"drill.environment has {name!r}, which is no name of an environment variable; its value is taken from the environment "
+                "in which the drill is started"
+            )
+        if name in SET_BY_HARNESS:
+            raise UsageError(
+                f"drill.environment has {name!r}, which the harness sets for every rank by itself; leave it out"
+            )
+    _check_numbers(drill)
+
+
+def _check_numbers(drill: DrillSettings) -> None:
+    if not 1 <= drill.interruptions <= MOST_INTERRUPTIONS:
+        raise UsageError(f"drill.interruptions = {drill.interruptions} must lie between 1 and {MOST_INTERRUPTIONS}")
+    if not 0 <= drill.tolerance < math.inf:
+        raise UsageError(f"drill.tolerance = {drill.tolerance} must be a number from 0 upwards")
+    if drill.tolerance and not drill.tolerance_reason.strip():
+        raise UsageError(
+            f"drill.tolerance = {drill.tolerance} needs drill.tolerance_reason, a sentence that says why losses may differ"
+        )
 
 
 def known_steps(scenario: Scenario) -> tuple[int, int]:
     """The step that is saved and restored, and the later one whose save is interrupted: the last two that the workload saves, so that
     there are older checkpoints, too, which must not be taken. Raises UsageError where there are no two."""
+    subject_of(scenario).require_target("drill")
     settings = scenario.workload
-    saves = [step for step in range(1, settings.steps + 1) if step % settings.save_every == 0 or step == settings.steps]
-    if scenario.command is not None:
-        raise UsageError(
-            "a drill needs a target, and this scenario has a [command]; `chaosckpt fuzz` tests unmodified commands"
-        )
+    saves = settings.save_steps
     if len(saves) < 2:
         raise UsageError(
             f"a drill restores one save and interrupts a later one, but workload.steps = {settings.steps} with workload.save_every = "
@@ -92,21 +136,6 @@ def _drilled(scenario: Scenario) -> Scenario:
     )
 
 
-@contextmanager
-def _arena(scenario: Scenario, *, gate: bool, modules: tuple[str, ...] = ()) -> Iterator[Arena]:
-    """An arena on this machine that is gone afterwards."""
-    directory = storage.make_below(scenario.storage.shared)
-    try:
-        arena = local_arena(scenario, directory, gate=gate, modules=modules)
-    except BaseException:  # an interrupt, too, must not leave the directory behind
-        storage.remove(directory)
-        raise
-    try:
-        yield arena
-    finally:
-        arena.close()
-
-
 class _Drill:
     def __init__(
         self,
@@ -117,7 +146,7 @@ class _Drill:
         known: int,
         later: int,
         mode: str,
-        say: Say,
+        progress: Progress,
         keep: Keep,
     ) -> None:
         self.scenario = scenario
@@ -127,9 +156,9 @@ class _Drill:
         self.known = known
         self.later = later
         self.mode = mode
-        self.say = say
+        self.progress = progress
         self.keep = keep
-        self.references = References(scenario)
+        self.subject = TargetSubject(scenario)
 
     def carry_out(self) -> Certificate:
         first = self.scenario.topology.topologies[0]
@@ -144,7 +173,7 @@ class _Drill:
                 elsewhere = self.restart(first, self.scenario.drill.restore_python)
         return certificate(
             self.scenario,
-            guarantees(self.scenario, self.golden),
+            self.subject.guarantees(self.golden),
             Seen(
                 known_step=self.known,
                 later_step=self.later,
@@ -168,15 +197,14 @@ class _Drill:
 
     def restart(self, topology: Topology, python: str = "") -> Carried:
         restart = Restarting(
-            self.scenario,
+            self.subject,
             self.shared,
             self.golden,
-            self.references,
             known_step=self.known,
             topology=topology,
             python=python,
             environment=named_environment(self.scenario),
-            say=self.say,
+            progress=self.progress,
         ).run()
         return Carried(restart, self.judged(restart.journal))
 
@@ -187,15 +215,15 @@ class _Drill:
 
     def interruptions(self) -> list[Findings]:
         """Kills under the gate; where the later save does nothing on a tier that the gate could see, at stage boundaries."""
-        self.say("rehearsing a run without faults")
+        self.progress("rehearsing a run without faults")
         rehearsal = rehearse(self.golden, self.scenario, self.later)
         if rehearsal.points or self.mode != "seccomp":
             return self._interrupt(self.golden, rehearsal)
         self.mode = "none"
-        with _arena(self.scenario, gate=False, modules=self.golden.nodes[0].modules) as arena:
+        with closing(open_local(self.scenario, self.golden.nodes[0].modules, gate=False)) as arena:
             return self._interrupt(arena, rehearse(arena, self.scenario, self.later))
 
     def _interrupt(self, arena: Arena, rehearsal: Rehearsal) -> list[Findings]:
         faults = cuts(rehearsal.points, self.scenario.drill.interruptions)
-        journals = interrupt(arena, self.scenario, faults, self.references, rehearsal.deadlines, self.say)
+        journals = interrupt(arena, self.subject, faults, rehearsal.deadlines, self.progress)
         return [self.judged(journal) for journal in journals]

@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 import chaosckpt
-from chaosckpt.engine import storage
-from chaosckpt.engine.arena import Arena, node_settings
-from chaosckpt.engine.local import LocalNode
+from chaosckpt.engine.runner.arena import Arena, new_directory, node_settings
+from chaosckpt.engine.runner.node_client import LocalNode
+from chaosckpt.engine.wire import storage
 from chaosckpt.model.scenario import Scenario
 
 
@@ -33,8 +33,7 @@ class Allocation:
         python: str = "",
         modules: tuple[str, ...] = (),
     ) -> None:
-        self.directory = storage.make_below(scenario.storage.local)
-        try:
+        with new_directory(scenario.storage.local) as self.directory:
             self.temporary = self.directory / "tmp"
             logs = self.directory / "logs"
             for made in (self.temporary, logs):
@@ -51,30 +50,24 @@ class Allocation:
                 }
                 settings = msgspec.structs.replace(settings, launch="exec", environment=given)
             self.node = LocalNode(settings)
-        except BaseException:  # an interrupt, too, must not leave the directory behind
-            storage.remove(self.directory)
-            raise
         self.arena = Arena([self.node] * scenario.topology.nodes, shared, self.directory)
         self.nodes = range(scenario.topology.nodes)
-        self.node.call("reset", [self.arena.tiers(number)["local"] for number in self.nodes])
+        self.node.reset([self.arena.tiers(number)["local"] for number in self.nodes])
 
     def empty_shared(self) -> None:
         """Delete what shared storage holds."""
-        self.node.call("reset", [self.arena.tiers(0)["shared"]])
+        self.node.reset([self.arena.tiers(0)["shared"]])
 
     def empty_temporary(self) -> list[str]:
         """The names that lie in the temporary directory; it is emptied of them."""
         found = sorted(os.listdir(self.temporary))
         if found:
-            self.node.call("reset", [str(self.temporary)])
+            self.node.reset([str(self.temporary)])
         return found
 
     def local_files(self) -> dict[int, int]:
         """How many files each node's own storage holds."""
-        return {
-            number: len(self.node.call("inventory", {"local": self.arena.tiers(number)["local"]}))
-            for number in self.nodes
-        }
+        return {number: len(self.node.inventory({"local": self.arena.tiers(number)["local"]})) for number in self.nodes}
 
     def close(self) -> None:
         """End every process of it; its nodes' own storage and temporary directory are gone afterwards."""

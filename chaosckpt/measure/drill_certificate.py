@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from chaosckpt.engine.messages import Surroundings
+from chaosckpt.engine.wire.reports import Surroundings
 from chaosckpt.measure import drill_boundaries, drill_steps
 from chaosckpt.measure.drill_findings import Findings, trajectory
 from chaosckpt.measure.drill_restart import Restart

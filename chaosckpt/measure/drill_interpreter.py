@@ -14,7 +14,8 @@ from chaosckpt.measure.drill_allocation import code_path
 
 PATIENCE_SECONDS = 120
 _TRY = (
-    "import sys, torch.distributed, chaosckpt.engine.rank, chaosckpt.engine.warm; from chaosckpt.plugins import load_target; "
+    "import sys, torch.distributed, chaosckpt.engine.rank.training, chaosckpt.engine.forkserver.warm_up; "
+    "from chaosckpt.plugins import load_target; "
     "load_target(sys.argv[1]); print('ready')"
 )
 

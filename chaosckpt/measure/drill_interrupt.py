@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from chaosckpt.engine.arena import Arena
-from chaosckpt.engine.attempt import AttemptRun
-from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.golden import points as points_of
-from chaosckpt.engine.messages import AttemptOrder, Labelled
-from chaosckpt.engine.reference import References
-from chaosckpt.engine.trial import run_trial
+from chaosckpt.engine.golden.census import points as points_of
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.attempt import AttemptRun
+from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.runner.trial import run_trial
+from chaosckpt.engine.subjects.target import TargetSubject
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.reports import Labelled
 from chaosckpt.faults.cut import Cut
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Point, unsteady
@@ -48,11 +49,11 @@ def rehearse(arena: Arena, scenario: Scenario, later_step: int) -> Rehearsal:
         record="operations",
         collective_timeout_seconds=_FIRST.collective_seconds,
     )
-    run = _Timed(arena, order, topology, (), lambda event: None, _FIRST)
+    run = AttemptRun(arena, order, topology, (), lambda event: None, _FIRST)
     outcome = run.run()
     kept: list[list[Labelled]] = []
     for node in arena.distinct():
-        kept.extend(msgspec.convert(node.call("records"), list[list[Labelled]]))
+        kept.extend(node.records())
     found = points_of(kept)
     skipped = unsteady(found)
     chosen = tuple(
@@ -60,15 +61,9 @@ def rehearse(arena: Arena, scenario: Scenario, later_step: int) -> Rehearsal:
         for index, point in enumerate(found)
         if point.label.step == later_step and point.address.op in _CHANGING and index not in skipped
     )
-    return Rehearsal(points=chosen, outcome=outcome, deadlines=Deadlines(golden_seconds=run.seconds, factor=3.0))
-
-
-class _Timed(AttemptRun):
-    """An attempt that tells how long it took, for deadlines only."""
-
-    @property
-    def seconds(self) -> float:
-        return max(0.5, self._last_progress - self._started)
+    return Rehearsal(
+        points=chosen, outcome=outcome, deadlines=Deadlines(golden_seconds=max(0.5, run.seconds), factor=3.0)
+    )
 
 
 def cuts(points: Sequence[Point], count: int) -> tuple[Cut, ...]:
@@ -97,24 +92,22 @@ def cuts(points: Sequence[Point], count: int) -> tuple[Cut, ...]:
 
 def interrupt(
     arena: Arena,
-    scenario: Scenario,
+    subject: TargetSubject,
     faults: Sequence[Cut],
-    references: References,
     deadlines: Deadlines,
-    say: Callable[[str], None],
+    progress: Callable[[str], None],
 ) -> list[j.Journal]:
     """One trial for each cut: the job is killed there, launched again, and ends. Raises HarnessError for trouble of the harness."""
     journals = []
     for number, fault in enumerate(faults, start=1):
-        say(f"interrupting a save, {number} of {len(faults)}: {fault.describe()}")
+        progress(f"interrupting a save, {number} of {len(faults)}: {fault.describe()}")
         journals.append(
             run_trial(
-                scenario,
+                subject,
                 Schedule((AttemptPlan((fault,)),)),
                 arena,
                 trial=f"drill, interruption {number}",
                 deadlines=deadlines,
-                references=references,
             )
         )
     return journals

@@ -7,19 +7,22 @@ from pathlib import Path
 
 import msgspec
 
-from chaosckpt.engine.arena import Arena
-from chaosckpt.engine.attempt import AttemptRun
-from chaosckpt.engine.audit import audit
-from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.messages import AttemptOrder, Surroundings
-from chaosckpt.engine.reference import References
-from chaosckpt.engine.surroundings import began, filters
-from chaosckpt.engine.trial import guarantees, something_acknowledged
+from chaosckpt.engine.rank.environment import filters
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.attempt import AttemptRun, Heard, Listener
+from chaosckpt.engine.runner.audit import audit
+from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.runner.reference import ReferenceJobs, References
+from chaosckpt.engine.runner.trial import run_attempt
+from chaosckpt.engine.subjects.target import TargetSubject, something_acknowledged
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.process_tree import started
+from chaosckpt.engine.wire.programs import TrainingProgram
+from chaosckpt.engine.wire.reports import Surroundings
 from chaosckpt.errors import HarnessError
 from chaosckpt.measure.drill_allocation import Allocation
 from chaosckpt.model import journal as j
-from chaosckpt.model.scenario import Scenario
-from chaosckpt.model.schedule import AttemptPlan, Schedule, to_builtins
+from chaosckpt.model.schedule import AttemptPlan, Schedule
 from chaosckpt.model.topology import Topology
 
 COLLECTIVE_SECONDS = 30.0
@@ -53,50 +56,51 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True):
     """How many files each old node's own storage held when it was dropped."""
 
 
-class _Run(AttemptRun):
-    """An attempt whose ranks tell what they find around them."""
+class _Finds(Listener):
+    """What ranks find around them."""
 
     surroundings: tuple[Surroundings, ...] = ()
 
-    def surrounded(self, message: Surroundings) -> None:
-        self.surroundings = (*self.surroundings, message)
+    def heard(self, message: Heard) -> None:
+        if isinstance(message, Surroundings):
+            self.surroundings = (*self.surroundings, message)
 
 
 class Restarting:
-    """Carries out one restart. `references` are lived on `golden`, an arena of its own that outlives the allocations.
+    """Carries out one restart. Reference jobs run on `golden`, an arena of its own that outlives the allocations.
 
     `topology` and `python` are those of the fresh allocation; `environment` is all that it is given of this process's own.
     """
 
     def __init__(
         self,
-        scenario: Scenario,
+        subject: TargetSubject,
         shared: Path,
         golden: Arena,
-        references: References,
         *,
         known_step: int,
         topology: Topology,
         python: str = "",
         environment: Mapping[str, str],
-        say: Callable[[str], None],
+        progress: Callable[[str], None],
     ) -> None:
-        self._scenario = scenario
+        self._subject = subject
+        self._scenario = scenario = subject.scenario
         self._shared = shared
         self._golden = golden
-        self._references = references
+        self._references = References(subject.reference_jobs or ReferenceJobs())
         self._known = known_step
         self._first = scenario.topology.topologies[0]
         self._second = topology
         self._python = python
         self._environment = environment
-        self._say = say
+        self._progress = progress
         self._events: list[j.AnyEvent] = []
 
     def run(self) -> Restart:
         """Save, end, restore in a fresh allocation, train on. Raises HarnessError for trouble of the harness."""
-        self._record(self._started())
-        self._references.begin()
+        name = f"drill, restart as {self._second}{' under ' + self._python if self._python else ''}"
+        self._record(self._subject.started(name, Schedule((AttemptPlan(),)), self._golden))
         old, files = self._save()
         new = self._restore(files) if something_acknowledged(self._events) else None
         self._record(j.TrialEnded())
@@ -114,37 +118,25 @@ class Restarting:
     def _record(self, event: j.AnyEvent) -> None:
         self._events.append(event)
 
-    def _started(self) -> j.TrialStarted:
-        facts = self._golden.nodes[0].facts
-        return j.TrialStarted(
-            trial=f"drill, restart as {self._second}{' under ' + self._python if self._python else ''}",
-            schedule=to_builtins(Schedule((AttemptPlan(),))),
-            guarantees=guarantees(self._scenario, self._golden),
-            scenario=self._scenario.name,
-            total_steps=self._scenario.workload.steps,
-            fresh_start=self._scenario.run.fresh_start,
-            keeps_rng=facts.keeps_rng,
-            outstanding=facts.outstanding,
-            at_end=self._scenario.workload.at_end,
-        )
-
     def _save(self) -> tuple[Allocated, dict[int, int]]:
-        self._say(f"saving step {self._known}, and ending the job")
+        self._progress(f"saving step {self._known}, and ending the job")
         allocation = Allocation(self._scenario, self._shared, modules=self._golden.nodes[0].modules)
         try:
             allocation.empty_shared()
-            run, order = self._attempt(allocation, 0, self._first, stop_after=self._known)
+            finds, order = self._attempt(allocation, 0, self._first, stop_after=self._known)
             # Asked for a step that is never saved, the target lists what it retains and loads nothing: that is the restore's part.
             audit(allocation.arena, order, self._first, (_NEVER_SAVED,), self._record, PATIENT)
             files = allocation.local_files()
         finally:
             allocation.close()
         self._refer(0, self._first)
-        return _allocated(run, ()), files
+        return _allocated(finds, ()), files
 
     def _restore(self, files: Mapping[int, int]) -> Allocated:
         ranks = f"{self._second.world_size} ranks" if self._second.world_size > 1 else "one rank"
-        self._say(f"restoring with {ranks} in a fresh allocation" + (f", under {self._python}" if self._python else ""))
+        self._progress(
+            f"restoring with {ranks} in a fresh allocation" + (f", under {self._python}" if self._python else "")
+        )
         for node, count in sorted(files.items()):
             if count:
                 self._record(
@@ -155,33 +147,29 @@ class Restarting:
         )
         try:
             found = allocation.empty_temporary()
-            run, _ = self._attempt(allocation, 1, self._second)
+            finds, _ = self._attempt(allocation, 1, self._second)
         finally:
             allocation.close()
         self._refer(1, self._second)
-        return _allocated(run, found)
+        return _allocated(finds, found)
 
     def _attempt(
         self, allocation: Allocation, number: int, topology: Topology, stop_after: int | None = None
-    ) -> tuple[_Run, AttemptOrder]:
+    ) -> tuple[_Finds, AttemptOrder]:
         order = AttemptOrder(
             attempt=number,
             intent="resume" if number else "start",
             world_size=topology.world_size,
             places=(),
             collective_timeout_seconds=COLLECTIVE_SECONDS,
-            stop_after=stop_after,
-            look_around=True,
+            program=TrainingProgram(stop_after=stop_after, report_environment=True),
         )
-        run = _Run(allocation.arena, order, topology, (), self._record, PATIENT, self._scenario.topology.groups)
-        launch = "exec" if number else self._scenario.run.launch
-        self._record(
-            j.AttemptStarted(
-                attempt=number, ranks=topology.ranks, intent=order.intent, closing=bool(number), launch=launch
-            )
-        )
-        run.run()
-        return run, msgspec.structs.replace(order, look_around=False, stop_after=None)
+        finds = _Finds()
+        groups = self._scenario.topology.groups
+        run = AttemptRun(allocation.arena, order, topology, (), self._record, PATIENT, groups, finds)
+        launch = "exec" if number else self._subject.launch()
+        run_attempt(run, order, topology, self._record, closing=bool(number), launch=launch)
+        return finds, msgspec.structs.replace(order, program=TrainingProgram())
 
     def _refer(self, number: int, topology: Topology) -> None:
         reference = self._references.after(self._events, number, topology, self._golden, PATIENT)
@@ -189,9 +177,9 @@ class Restarting:
             self._record(reference)
 
 
-def _allocated(run: _Run, found: Sequence[str]) -> Allocated:
-    seen = tuple(sorted(run.surroundings, key=lambda one: one.rank))
-    alive = tuple(one.pid for one in seen if began(one.pid) == one.began)
+def _allocated(finds: _Finds, found: Sequence[str]) -> Allocated:
+    seen = tuple(sorted(finds.surroundings, key=lambda one: one.rank))
+    alive = tuple(one.pid for one in seen if started(one.pid) == one.began)
     if alive:
         raise HarnessError(f"processes {alive} of an allocation that was ended are still there")
     return Allocated(surroundings=seen, temporary_found=tuple(found))

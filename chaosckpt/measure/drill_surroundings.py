@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from chaosckpt.engine.launcher import SET_BY_HARNESS
+from chaosckpt.engine.node.launcher import SET_BY_HARNESS
 from chaosckpt.measure.drill_restart import Restart
 from chaosckpt.model.scenario import Scenario
 
 OWN = SET_BY_HARNESS | {"PYTHONPATH"}
 """What the harness itself sets for a rank."""
-_EXEC = "chaosckpt.engine.rank_main"
+_EXEC = "chaosckpt.engine.rank.main"
 
 
 def fresh(scenario: Scenario, restart: Restart) -> tuple[list[str], list[str]]:

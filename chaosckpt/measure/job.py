@@ -8,14 +8,17 @@ from pathlib import Path
 
 import msgspec
 
-from chaosckpt.engine import storage
-from chaosckpt.engine.arena import Arena, node_settings
-from chaosckpt.engine.attempt import AttemptRun
-from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.golden import failure
-from chaosckpt.engine.instruments import seccomp
-from chaosckpt.engine.local import LocalNode
-from chaosckpt.engine.messages import AttemptOrder, Measured, MeasureOrder, Referred, Retained
+from chaosckpt.engine.golden.census import failure
+from chaosckpt.engine.rank.instruments import seccomp
+from chaosckpt.engine.runner.arena import Arena, node_settings
+from chaosckpt.engine.runner.attempt import AttemptRun, Heard, Listener
+from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.runner.node_client import LocalNode
+from chaosckpt.engine.subjects.target import TargetSubject
+from chaosckpt.engine.wire import storage
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.programs import MeasuringProgram
+from chaosckpt.engine.wire.reports import Measured
 from chaosckpt.errors import HarnessError, UsageError
 from chaosckpt.model import journal as j
 from chaosckpt.model.metered import Metered
@@ -23,7 +26,6 @@ from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.settings import WorkloadSettings
 from chaosckpt.model.topology import Topology
 
-Told = Callable[[Metered], None]
 PATIENCE_SECONDS = 60.0
 """What a job without faults is thought to take, for deadlines only: a save of any size may keep a disk busy for long."""
 
@@ -40,8 +42,7 @@ class Job:
     @property
     def guarantees(self) -> frozenset[str]:
         """What the target claims, or the scenario holds it to."""
-        settled = self.scenario.target.guarantees
-        return frozenset(self.arena.nodes[0].facts.guarantees if settled is None else settled)
+        return frozenset(TargetSubject(self.scenario).guarantees(self.arena))
 
     def directories(self, topology: Topology) -> list[tuple[str, str]]:
         """(tier, directory) of every tier of this topology, each directory once."""
@@ -55,23 +56,25 @@ class Job:
         self._attempt = 0
         for arena in filter(None, (self.arena, self._cold)):
             for node in arena.distinct():
-                node.call("use", node_settings(self.scenario, self.arena.directory, gate=False))
+                node.use(node_settings(self.scenario, self.arena.directory, gate=False))
 
-    def run(self, topology: Topology, measure: MeasureOrder, what: str) -> tuple[Metered, ...]:
+    def run(self, topology: Topology, measure: MeasuringProgram, what: str) -> tuple[Metered, ...]:
         """One attempt; what each rank told at its end, by rank. Raises UsageError, with what the job said, where it fails."""
         told: dict[int, Metered] = {}
 
         def listen(metered: Metered) -> None:
             told[metered.rank] = metered
 
-        watched = self.watch(topology, measure, listen)
-        outcome = watched.run()
+        attempt = self.attempt(topology, measure, listen)
+        outcome = attempt.run()
         if outcome != "finished" or len(told) < topology.world_size:
             # Said here: once the job is closed, its storage has gone, and the space is free again.
-            raise UsageError(f"{failure(what, outcome, watched.events)}{storage.shortage(self.arena.directory)}")
+            raise UsageError(f"{failure(what, outcome, attempt.events)}{storage.shortage(self.arena.directory)}")
         return tuple(told[rank] for rank in sorted(told))
 
-    def watch(self, topology: Topology, measure: MeasureOrder, told: Told) -> MeasureRun:
+    def attempt(
+        self, topology: Topology, measure: MeasuringProgram, each: Callable[[Metered], None]
+    ) -> MeasuredAttempt:
         """An attempt that is yet to be run; each thing that a rank tells is passed on."""
         resumes = self._attempt > 0
         order = AttemptOrder(
@@ -80,11 +83,11 @@ class Job:
             world_size=topology.world_size,
             places=(),
             collective_timeout_seconds=self.deadlines.collective_seconds,
-            measure=measure,
+            program=measure,
         )
         self._attempt += 1
         arena = self._cold if measure.kind == "restart" and self._cold is not None else self.arena
-        return MeasureRun(arena, order, topology, told, self.deadlines)
+        return MeasuredAttempt(arena, order, topology, each, self.deadlines)
 
     @property
     def deadlines(self) -> Deadlines:
@@ -103,19 +106,30 @@ class Job:
         """Node-local storage of every node is gone, as in a fresh allocation."""
         for tier, directory in self.directories(topology):
             if tier == "local":
-                self.arena.nodes[0].call("drop", directory)
+                self.arena.nodes[0].drop(directory)
 
 
-class MeasureRun(AttemptRun):
-    """An attempt of measuring lives. What happens is kept in `events`, for the sentence in case it fails."""
+class MeasuredAttempt(Listener):
+    """An attempt of measuring ranks, yet to be run. What happens is kept in `events`, for the sentence in case it fails."""
 
-    def __init__(self, arena: Arena, order: AttemptOrder, topology: Topology, told: Told, deadlines: Deadlines) -> None:
+    def __init__(
+        self,
+        arena: Arena,
+        order: AttemptOrder,
+        topology: Topology,
+        each: Callable[[Metered], None],
+        deadlines: Deadlines,
+    ) -> None:
         self.events: list[j.AnyEvent] = []
-        super().__init__(arena, order, topology, (), self.events.append, deadlines)
-        self._told = told
+        self._run = AttemptRun(arena, order, topology, (), self.events.append, deadlines, listener=self)
+        self._each = each
         self._allowed = seccomp().filters
 
-    def noted(self, message: Retained | Referred | Measured) -> None:
+    def run(self) -> j.AttemptOutcome:
+        """Run it to its end. Raises HarnessError for trouble of the harness, and for ranks under a filter of their own."""
+        return self._run.run()
+
+    def heard(self, message: Heard) -> None:
         if not isinstance(message, Measured):
             return
         found = message.metered.seccomp
@@ -124,7 +138,7 @@ class MeasureRun(AttemptRun):
                 f"rank {message.metered.rank} runs under {found.filters - self._allowed} system call filter(s) of its own "
                 "(Seccomp_filters in /proc/self/status): what it takes would be the filter's time, too; nothing is measured so"
             )
-        self._told(message.metered)
+        self._each(message.metered)
 
 
 @contextmanager

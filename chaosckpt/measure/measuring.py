@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from chaosckpt.engine.messages import MeasureOrder
+from chaosckpt.engine.wire.programs import MeasuringProgram
 from chaosckpt.measure import boundary, checks, dependencies, figures, neighbours, notes, restarts, space
 from chaosckpt.measure.failure_rate import assumed
 from chaosckpt.measure.file_system import file_systems
@@ -27,7 +27,7 @@ from chaosckpt.model.measurement import (
 )
 from chaosckpt.model.metered import Metered, MeteredRecovery
 
-Say = Callable[[str], None]
+Progress = Callable[[str], None]
 STEPS = 2
 """Training steps before each save."""
 SPACE_SAVES = 2
@@ -36,30 +36,30 @@ SWEEP_RESTARTS = 2
 """Restarts at each further point of a sweep, at most."""
 
 
-def measure(options: MeasureOptions, say: Say = lambda text: None) -> Measurement:
+def measure(options: MeasureOptions, progress: Progress = lambda text: None) -> Measurement:
     """Measure what checkpointing costs. Raises UsageError, before anything is begun, for what can't be measured here."""
     sweep = points(options)
     checks.check(options, sweep)
     with ExitStack() as stack:
-        say("starting the nodes")
+        progress("starting the nodes")
         job = stack.enter_context(open_job(options.scenario))
         *further, largest = sweep
-        scale = tuple(_sweep_point(job, point, options, say) for point in further)
-        full = _Full(job, largest, options, say)
+        scale = tuple(_sweep_point(job, point, options, progress) for point in further)
+        full = _Full(job, largest, options, progress)
         full.take()
         if options.neighbours:
-            say("starting the neighbours")
+            progress("starting the neighbours")
             others = stack.enter_context(neighbours.open_neighbours(job, options.neighbours))
             full.take_beside(others)
         return full.result(scale)
 
 
-def _saves(job: Job, point: Point, options: MeasureOptions, say: Say) -> tuple[Metered, ...]:
+def _saves(job: Job, point: Point, options: MeasureOptions, progress: Progress) -> tuple[Metered, ...]:
     """The saves of a job that begins anew."""
     saves = "1 save" if options.repeats == 1 else f"{options.repeats} saves"
-    say(f"{saves}{f' after {options.warm_up}' if options.warm_up else ''}, {point.in_words}")
+    progress(f"{saves}{f' after {options.warm_up}' if options.warm_up else ''}, {point.in_words}")
     job.begin(point.workload)
-    order = MeasureOrder(
+    order = MeasuringProgram(
         kind="saves",
         warm_up=options.warm_up,
         repeats=options.repeats,
@@ -69,23 +69,23 @@ def _saves(job: Job, point: Point, options: MeasureOptions, say: Say) -> tuple[M
     return job.run(point.topology, order, f"saving with {point.in_words}")
 
 
-def _sweep_point(job: Job, point: Point, options: MeasureOptions, say: Say) -> ScalePoint:
+def _sweep_point(job: Job, point: Point, options: MeasureOptions, progress: Progress) -> ScalePoint:
     """A further point of a sweep: its saves, and restarts with a warm page cache."""
-    ranks = _saves(job, point, options, say)
+    ranks = _saves(job, point, options, progress)
     boundary.lose_local(job, point.topology)
     times = min(options.repeats, SWEEP_RESTARTS)
-    warm = restarts.restarted(job, point.topology, times, say, cold=False)
+    warm = restarts.restarted(job, point.topology, times, progress, cold=False)
     return figures.scale_point(ranks, figures.restart("warm", warm, ""))
 
 
 class _Full:
     """The largest point, measured in full."""
 
-    def __init__(self, job: Job, point: Point, options: MeasureOptions, say: Say) -> None:
+    def __init__(self, job: Job, point: Point, options: MeasureOptions, progress: Progress) -> None:
         self.job = job
         self.point = point
         self.options = options
-        self.say = say
+        self.progress = progress
         self.contention: tuple[Contention, ...] = ()
 
     def take(self) -> None:
@@ -93,16 +93,16 @@ class _Full:
         job, topology = self.job, self.point.topology
         self.file_systems = file_systems(job.directories(topology))
         self.free_bytes = shutil.disk_usage(job.arena.directory).free
-        self.ranks = _saves(job, self.point, self.options, self.say)
+        self.ranks = _saves(job, self.point, self.options, self.progress)
         self.peaks = self._watch_space()
         self.boundary = boundary.words(job.guarantees)
         boundary.lose_local(job, topology)
-        self.lives = restarts.measured(job, topology, self.options.repeats, self.say)
+        self.lives = restarts.measured(job, topology, self.options.repeats, self.progress)
 
     def _watch_space(self) -> space.Peaks:
-        self.say(f"the space of {SPACE_SAVES} more saves")
+        self.progress(f"the space of {SPACE_SAVES} more saves")
         directories = self.job.directories(self.point.topology)
-        order = MeasureOrder(kind="plain", repeats=SPACE_SAVES)
+        order = MeasuringProgram(kind="plain", repeats=SPACE_SAVES)
         with space.Watch(
             lambda: space.storage_bytes(directories), lambda: space.shared_memory_bytes(os.getpid())
         ) as watch:
@@ -111,8 +111,8 @@ class _Full:
 
     def take_beside(self, others: Sequence[Job]) -> None:
         """Measure its saves again, beside neighbours."""
-        order = MeasureOrder(kind="plain", warm_up=self.options.warm_up, repeats=self.options.repeats, steps=STEPS)
-        self.contention = neighbours.contention(self.job, others, self.point, order, self.say)
+        order = MeasuringProgram(kind="plain", warm_up=self.options.warm_up, repeats=self.options.repeats, steps=STEPS)
+        self.contention = neighbours.contention(self.job, others, self.point, order, self.progress)
 
     def result(self, scale: Sequence[ScalePoint]) -> Measurement:
         """Everything, with the advice. `scale` are the further points."""

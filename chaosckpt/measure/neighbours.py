@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
-from chaosckpt.engine.golden import failure
-from chaosckpt.engine.messages import MeasureOrder
+from chaosckpt.engine.golden.census import failure
+from chaosckpt.engine.wire.programs import MeasuringProgram
 from chaosckpt.errors import ChaosckptError, HarnessError, UsageError
 from chaosckpt.measure.figures import NO_TIME
 from chaosckpt.measure.job import Job, open_job
@@ -24,7 +24,7 @@ class Neighbour:
     def __init__(self, job: Job, point: Point) -> None:
         self.saves: dict[int, list[MeteredSave]] = {rank: [] for rank in range(point.topology.world_size)}
         self._job = job
-        self._run = job.watch(point.topology, MeasureOrder(kind="neighbour"), self._told)
+        self._run = job.attempt(point.topology, MeasuringProgram(kind="neighbour"), self._told)
         self._ended = ""
         self._news: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._save, name="chaosckpt-neighbour", daemon=True)
@@ -43,7 +43,7 @@ class Neighbour:
         ended_by_itself = bool(self._ended)
         with suppress(HarnessError):  # its node is gone, and all its ranks with it
             for node in self._job.arena.distinct():
-                node.call("kill", (None, "harness"))
+                node.kill(None, "harness")
         self._thread.join()
         if ended_by_itself:
             raise UsageError(self._ended)
@@ -75,7 +75,7 @@ def open_neighbours(job: Job, count: int) -> Iterator[list[Job]]:
 
 
 def contention(
-    job: Job, others: Sequence[Job], point: Point, order: MeasureOrder, say: Callable[[str], None]
+    job: Job, others: Sequence[Job], point: Point, order: MeasuringProgram, progress: Callable[[str], None]
 ) -> tuple[Contention, ...]:
     """The job's saves beside one neighbour, beside two, and so on, compared with what it and they take alone just before.
 
@@ -83,21 +83,21 @@ def contention(
     """
     own = []
     for number, each in enumerate((job, *others)):
-        say(f"saves of neighbour {number} alone" if number else "saves once more, for comparison")
+        progress(f"saves of neighbour {number} alone" if number else "saves once more, for comparison")
         each.begin(point.workload)
         told = each.run(point.topology, order, "the saves of a job alone")
         own.append(completions([metered.saves for metered in told]))
     alone, *their_own = own
     found = []
     for count in range(1, len(others) + 1):
-        say(f"saves beside {count} neighbour{'s' if count > 1 else ''}")
+        progress(f"saves beside {count} neighbour{'s' if count > 1 else ''}")
         medians = [spread.median for spread in their_own[:count]]
         found.append(_beside(job, others[:count], point, order, alone, medians))
     return tuple(found)
 
 
 def _beside(
-    job: Job, others: Sequence[Job], point: Point, order: MeasureOrder, alone: Spread, their_own: Sequence[float]
+    job: Job, others: Sequence[Job], point: Point, order: MeasuringProgram, alone: Spread, their_own: Sequence[float]
 ) -> Contention:
     for each in (job, *others):
         each.begin(point.workload)

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from chaosckpt.engine.messages import MeasureOrder
+from chaosckpt.engine.wire.programs import MeasuringProgram
 from chaosckpt.errors import UsageError
 from chaosckpt.measure import page_cache
 from chaosckpt.measure.figures import restart
@@ -30,19 +30,19 @@ class Restarts(msgspec.Struct, frozen=True):
 
 
 def restarted(
-    job: Job, topology: Topology, repeats: int, say: Callable[[str], None], *, cold: bool
+    job: Job, topology: Topology, repeats: int, progress: Callable[[str], None], *, cold: bool
 ) -> tuple[tuple[Metered, ...], ...]:
     """So many restarts, one after another. Before each one the checkpoint's files are read, or put out of the page cache."""
     lives = []
     cache = "cold" if cold else "warm"
     for number in range(repeats):
-        say(f"restart {number + 1} of {repeats} with a {cache} page cache")
+        progress(f"restart {number + 1} of {repeats} with a {cache} page cache")
         files = _files(job, topology)
         if cold:
             page_cache.evict(files)
         else:
             page_cache.warm(files)
-        told = job.run(topology, MeasureOrder(kind="restart"), "the restart")
+        told = job.run(topology, MeasuringProgram(kind="restart"), "the restart")
         if any(metered.recovery is None or metered.recovery.chosen is None for metered in told):
             raise UsageError(
                 "the restart found nothing to load although saves were acknowledged; "
@@ -52,13 +52,13 @@ def restarted(
     return tuple(lives)
 
 
-def measured(job: Job, topology: Topology, repeats: int, say: Callable[[str], None]) -> tuple[Restarts, ...]:
+def measured(job: Job, topology: Topology, repeats: int, progress: Callable[[str], None]) -> tuple[Restarts, ...]:
     """Warm restarts, then cold ones where the cache can be emptied; else the warm ones' note says why it can't."""
-    lives = restarted(job, topology, repeats, say, cold=False)
+    lives = restarted(job, topology, repeats, progress, cold=False)
     why = why_not_cold(_files(job, topology))
     if why:
         return (Restarts("warm", lives, f"no cold figure: {why}"),)
-    cold = restarted(job, topology, repeats, say, cold=True)
+    cold = restarted(job, topology, repeats, progress, cold=True)
     return Restarts("warm", lives), Restarts("cold", cold, INTERPRETER)
 
 

@@ -9,8 +9,8 @@ from types import TracebackType
 
 import msgspec
 
-from chaosckpt.engine.instruments import tier_size
-from chaosckpt.engine.rest import descendants
+from chaosckpt.engine.rank.instruments import tier_size
+from chaosckpt.engine.wire.process_tree import descendants
 
 PERIOD_SECONDS = 0.002
 """Between two looks. A look itself takes longer where there are many files: `Peaks.looks` tells how many there were."""

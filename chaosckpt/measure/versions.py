@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import platform
-import sys
 from importlib import metadata
 
-UNKNOWN = "unknown"
+from chaosckpt.engine.wire.versions import of
+
+_ALWAYS = ("python", "implementation", "kernel", "machine", "libc", "chaosckpt", "torch", "numpy")
 
 
 def versions(target: object) -> dict[str, str]:
@@ -15,26 +15,7 @@ def versions(target: object) -> dict[str, str]:
     `target` is the checkpointer's class (or an object of it): the package that its module belongs to is named too, where that has a
     version of its own.
     """
-    found = {
-        "python": platform.python_version(),
-        "implementation": sys.implementation.name,
-        "kernel": platform.release(),
-        "machine": platform.machine(),
-        "libc": " ".join(part for part in platform.libc_ver() if part) or UNKNOWN,
-        "chaosckpt": _installed("chaosckpt"),
-        "torch": _installed("torch"),
-        "numpy": _installed("numpy"),
-    }
-    for name in _packages_of(target):
-        found.setdefault(name, _installed(name))
-    return found
-
-
-def _installed(distribution: str) -> str:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return UNKNOWN
+    return of(*dict.fromkeys((*_ALWAYS, *_packages_of(target))))
 
 
 def _packages_of(target: object) -> list[str]:

@@ -41,7 +41,7 @@ class GoldenRun(msgspec.Struct, frozen=True, kw_only=True):
 
     `points` stand in the order in which the gates saw them (the order within a rank is exact, that between ranks one of many).
     `reach[i]` tells, for the operation `points[i]` of some rank held *before* it happens, how many operations each rank has performed
-    when all are at rest (the held rank's own count included); empty where no ladder was run. `training[i]` is the training step
+    when all are at rest (the held rank's own count included); empty where it was not measured. `training[i]` is the training step
     that the rank of `points[i]` is about to begin then, because its saver works while it trains (0: none). `commits` maps a step
     to the index in `points` of the first operation after which recovery chooses that step.
     """
@@ -82,7 +82,7 @@ class GoldenRun(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(point for point in self.points if point.address.rank == rank)
 
 
-class Bare(msgspec.Struct, frozen=True):
+class RecoveryGap(msgspec.Struct, frozen=True):
     """After this operation of a fault-free run recovery would find less than the finished save of step `required`.
 
     `found` is the older step that it would choose; None where it would find nothing.
@@ -107,7 +107,7 @@ class Census(msgspec.Struct, frozen=True, kw_only=True):
     """`tier:path`, nonces decoded, of every file that lies on storage at the end of some golden run."""
     prefixes: int = 0
     """On the storage after so many operations of the main run recovery was run, to see whether anything is left."""
-    bare: tuple[Bare, ...] = ()
+    gaps: tuple[RecoveryGap, ...] = ()
     """Those of them after which too little was left."""
 
     @property

@@ -14,7 +14,7 @@ WRITING = frozenset(
 )
 READING = frozenset("open_read read list stat access readlink".split())
 MARK = "mark"
-"""The operation of a stage boundary: where faults strike when there is no gate (chaosckpt/engine/boundaries.py)."""
+"""The operation of a stage boundary: where faults strike when there is no gate (chaosckpt/engine/node/phase.py)."""
 STEP = "step"
 """What the training thread is about to do when it is held before a training step; its path is `step:5`. No storage call."""
 NAMES = WRITING | READING | {MARK, STEP}

@@ -100,16 +100,6 @@ class DrillSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     tolerance_reason: str = ""
     """Why a difference is to be expected; required beside a tolerance."""
 
-    def __post_init__(self) -> None:
-        if not 1 <= self.interruptions <= 100:
-            raise ValueError(f"drill.interruptions = {self.interruptions} must lie between 1 and 100")
-        if not 0 <= self.tolerance < math.inf:
-            raise ValueError(f"drill.tolerance = {self.tolerance} must be a number from 0 upwards")
-        if self.tolerance and not self.tolerance_reason.strip():
-            raise ValueError(
-                f"drill.tolerance = {self.tolerance} needs drill.tolerance_reason, a sentence that says why losses may differ"
-            )
-
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is tested: target, workload, topologies, storage tiers, fault mix and guarantees."""

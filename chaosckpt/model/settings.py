@@ -68,3 +68,12 @@ class WorkloadSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
                 f"workload.batch is {self.batch}, more than the {self.dataset} samples of workload.dataset; "
                 "one step may not see a sample twice, so raise dataset or lower batch"
             )
+
+    def saves_after(self, step: int) -> bool:
+        """Whether a save follows this step; one follows the last."""
+        return step % self.save_every == 0 or step == self.steps
+
+    @property
+    def save_steps(self) -> tuple[int, ...]:
+        """The steps that are saved, in order."""
+        return tuple(filter(self.saves_after, range(1, self.steps + 1)))

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
+
+from chaosckpt.errors import UsageError
+
+MOST_RANKS = 1024
+"""More processes than this, with their sockets to one another, are a slip of the pen."""
 
 
 class Topology(msgspec.Struct, frozen=True, order=True):
@@ -32,3 +39,17 @@ class Topology(msgspec.Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         return "+".join(map(str, self.ranks))
+
+
+def check_ranks(key: str, ranks: Sequence[int]) -> None:
+    """Refuse numbers of ranks that make no topology, given under this key of a scenario. Raises UsageError."""
+    if not ranks or min(ranks) < 1:
+        raise UsageError(
+            f"{key} has {list(ranks)}: a topology needs at least one node, and at least one rank on every node; "
+            "write the ranks of each node, such as [1, 1]"
+        )
+    if sum(ranks) > MOST_RANKS:
+        raise UsageError(
+            f"{key} has {list(ranks)}: {sum(ranks)} ranks, each of them a process, are more than the {MOST_RANKS} that "
+            "chaosckpt runs; a handful shows what more would"
+        )

@@ -64,7 +64,7 @@ def _all_singles(context: FaultContext, kinds: Mapping[str, type[Fault]]) -> Ite
 
 def baring(census: Census) -> frozenset[Schedule]:
     """Schedules that kill the job just where a fault-free run leaves too little to recover."""
-    return frozenset(Schedule((AttemptPlan((Cut((Trigger(point.address, "after"),)),)),)) for point in census.bare)
+    return frozenset(Schedule((AttemptPlan((Cut((Trigger(point.address, "after"),)),)),)) for point in census.gaps)
 
 
 def permutation(seed: int, count: int) -> list[int]:

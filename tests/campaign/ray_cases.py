@@ -6,9 +6,10 @@ import os
 import time
 from collections.abc import Callable
 
-from chaosckpt.engine.arena import Arena
-from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.trial import run_trial
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.runner.trial import run_trial
+from chaosckpt.engine.subjects.target import TargetSubject
 from chaosckpt.faults.cut import Cut
 from chaosckpt.faults.node_loss import NodeLoss
 from chaosckpt.faults.sigkill import Sigkill
@@ -23,6 +24,7 @@ SCENARIO = Scenario(
     name="ray", target=TargetSettings(use="dcp"), workload=WorkloadSettings(steps=4, save_every=2, hidden=4, layers=1)
 )
 """Two nodes with one rank each; step 2 and step 4 are saved."""
+SUBJECT = TargetSubject(SCENARIO, referenced=False)
 IN_SECOND_SAVE = Trigger(Address(1, "main", "write", "shared:step-000004/__1_0.distcp", 1, 0))
 CUT = Cut((IN_SECOND_SAVE,))
 SIGKILL = Sigkill(IN_SECOND_SAVE)
@@ -32,7 +34,7 @@ NODE_LOSS = NodeLoss(IN_SECOND_SAVE, group=1)
 def trial(arena: Arena, fault: Fault, write: Callable[[j.AnyEvent], None] = lambda event: None) -> j.Journal:
     """One trial with one fault. The job is small, and patience is large, since the machine may be busy."""
     schedule = Schedule((AttemptPlan((fault,)),))
-    return run_trial(SCENARIO, schedule, arena, trial="1:0", deadlines=Deadlines(golden_seconds=5), write=write)
+    return run_trial(SUBJECT, schedule, arena, trial="1:0", deadlines=Deadlines(golden_seconds=5), write=write)
 
 
 def story(journal: j.Journal) -> dict[str, object]:

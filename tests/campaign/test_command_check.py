@@ -38,6 +38,14 @@ CASES = [
     ("two subjects", BASE + '[target]\nuse = "dcp"', ["target.use = 'dcp'", "[command]", "one of them"]),
     ("two nodes", BASE + "[topology]\nranks = [[1, 1]]", ["[1, 1]", "one node", "[[2]]"]),
     ("no {nproc}", BASE + "[topology]\nranks = [[2], [1]]", ["no {nproc}", "--nproc-per-node {nproc}"]),
+    ("a target's launch", BASE + '[run]\nlaunch = "exec"', ["run.launch = 'exec'", "[command]", "cold = true"]),
+    (
+        "a target's fresh start",
+        BASE + '[run]\nfresh_start = "allowed"',
+        ["run.fresh_start = 'allowed'", "[command]", "leave it out"],
+    ),
+    ("no gate", BASE + '[run]\ngate = "none"', ["run.gate = 'none'", "leave it out"]),
+    ("a target's workload", BASE + "[workload]\nsteps = 9", ["workload.steps = 9", "leave [workload] out"]),
     ("no subject", 'name = "x"', ["'target'", "'command'", "[command]"]),
 ]
 
@@ -54,6 +62,13 @@ def test_bad_input_gets_one_sentence(tmp_path, text, parts):
     assert "msgspec" not in message
     for part in (str(path), *parts):
         assert part in message, message
+
+
+def test_what_a_command_does_not_heed_may_stand_at_its_default(tmp_path):
+    """A scenario as it is stored names every table; only another value than the usual one would be ignored in silence."""
+    path = tmp_path / "mine.toml"
+    path.write_text(BASE + '[run]\nlaunch = "fork"\nfresh_start = "refused"\n[workload]\nsteps = 6\n')
+    assert scenario.read(path).run.launch == "fork"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from chaosckpt.campaign import scenario as scenarios
-from chaosckpt.engine.golden import measure
+from chaosckpt.engine.golden.census import measure
 from chaosckpt.plugins import fault_kinds
 from chaosckpt.strategies.coverage import aims_at_recovery
 from chaosckpt.strategies.drawing import draw, is_single

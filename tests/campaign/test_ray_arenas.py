@@ -49,7 +49,7 @@ def test_a_killed_actor_is_harness_trouble(pool) -> None:
     assert [type(event) for event in events[-2:]] == [j.HarnessTrouble, j.TrialEnded]
     assert holds_within(20, lambda: not lives(victim.birth.pid))
     with pytest.raises(HarnessError):
-        victim.call("counts")
+        victim.counts()
     assert pool.rebuild(0) is arena
     assert victim not in arena.nodes
     assert story(trial(arena, CUT)) == expected("cut")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chaosckpt.campaign.ray_janitor import carrying
+from chaosckpt.campaign.ray_reaper import carrying
 from tests.campaign.ray_cases import expected, holds_within
 
 ROOT = Path(__file__).parents[2]

@@ -112,6 +112,14 @@ def test_bad_input_gets_one_sentence(tmp_path, text, parts):
     assert os.listdir(tmp_path) == ["mine.toml"]
 
 
+@pytest.mark.parametrize(
+    "drill", ["restore_ranks = [[1, 1]]", 'restore_python = "python3"', 'environment = ["TMPDIR"]', "interruptions = 0"]
+)
+def test_what_only_a_drill_minds_is_not_refused_here(tmp_path, drill):
+    """`chaosckpt fuzz` reads the same files, and nothing in [drill] changes what it does."""
+    assert scenario.read(write(tmp_path, f"{BASE}[drill]\n{drill}")).name == "x"
+
+
 def test_an_option_of_another_type_is_refused(tmp_path):
     """An option is compared with the target's default, before anything runs."""
     path = write(tmp_path, 'name = "x"\n[target]\nuse = "two-tier"\noptions = { keep = "all" }')

@@ -7,9 +7,10 @@ from typing import Protocol
 
 import pytest
 
-from chaosckpt.campaign.execution import Executor, Turns
-from chaosckpt.campaign.preparation import open_local
-from chaosckpt.engine.deadlines import Deadlines
+from chaosckpt.campaign.execution import Executor, SharedExclusiveLock
+from chaosckpt.engine.runner.arena import open_local
+from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.subjects import subject_of
 from chaosckpt.model import journal as j
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import Schedule
@@ -49,7 +50,7 @@ def run() -> Iterator[Run]:
 
     def run(scenario: Scenario, schedule: Schedule, deadlines: Deadlines = DEADLINES) -> tuple[j.Journal, Verdict]:
         use(arena, scenario)
-        executor = Executor(scenario, arena, deadlines, Turns(), lambda trial, event: None)
+        executor = Executor(subject_of(scenario), arena, deadlines, SharedExclusiveLock(), lambda trial, event: None)
         executed = executor.run(schedule, "0:0")
         return executed.journal, executed.verdict
 

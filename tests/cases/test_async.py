@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chaosckpt.campaign import scenario as scenarios
-from chaosckpt.engine.rest import descendants
+from chaosckpt.engine.wire.process_tree import descendants
 from chaosckpt.faults.errno import StorageError
 from chaosckpt.faults.latency import Latency
 from chaosckpt.faults.saver_kill import SaverKill

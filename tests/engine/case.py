@@ -7,16 +7,14 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import msgspec
-
 from chaosckpt.campaign import scenario as scenarios
-from chaosckpt.campaign.execution import Executor, Turns
-from chaosckpt.campaign.preparation import open_local
-from chaosckpt.engine.arena import Arena
-from chaosckpt.engine.attempt import AttemptRun
-from chaosckpt.engine.deadlines import Deadlines
-from chaosckpt.engine.golden import measure
-from chaosckpt.engine.messages import AttemptOrder, Labelled
+from chaosckpt.campaign.execution import Executor, SharedExclusiveLock
+from chaosckpt.engine.golden.census import measure
+from chaosckpt.engine.runner.arena import Arena, open_local
+from chaosckpt.engine.runner.attempt import AttemptRun
+from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.subjects import Prepared, subject_of
+from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.faults.cut import Cut
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census, Point
@@ -49,7 +47,9 @@ class Case:
 
     def _execute(self) -> Executor:
         """One executor for all trials, so that a reference job is run once."""
-        return Executor(self.scenario, self.arena, PATIENT, Turns(), lambda trial, event: None, census=self._census)
+        prepared = None if self._census is None else Prepared(census=self._census)
+        subject = subject_of(self.scenario, prepared)
+        return Executor(subject, self.arena, PATIENT, SharedExclusiveLock(), lambda trial, event: None)
 
     @property
     def census(self) -> Census:
@@ -92,7 +92,7 @@ class Case:
 
     def performed(self) -> list[list[Operation]]:
         """What each rank has done in the last attempt, wholly or in part."""
-        kept = msgspec.convert(self.arena.nodes[0].call("records"), list[list[Labelled]])
+        kept = self.arena.nodes[0].records()
         return [[row.operation for row in rank] for rank in kept]
 
     def point(self, wanted: Callable[[Point], bool], which: int = 0, resumed_from: int | None = None) -> Point:

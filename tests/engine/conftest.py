@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from chaosckpt.engine import storage
-from chaosckpt.engine.arena import Arena, node_settings
-from chaosckpt.engine.local import LocalNode
+from chaosckpt.engine.runner.arena import Arena, node_settings
+from chaosckpt.engine.runner.node_client import LocalNode
+from chaosckpt.engine.wire import storage
 from tests.engine.case import Case, scenario_of
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from chaosckpt.campaign.script_arenas import open_script_arena
-from chaosckpt.engine.script_arena import ScriptArena
-from chaosckpt.engine.script_run import Run, launch
+from chaosckpt.engine.golden.command_run import Run, run_command
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.subjects import subject_of
 from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.topology import Topology
@@ -49,17 +49,22 @@ def python(script: Path, *arguments: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def arena_for(scenario: Scenario) -> Iterator[ScriptArena]:
+def arena_for(scenario: Scenario) -> Iterator[Arena]:
     """An arena without anything warm, removed at the end."""
-    arena = open_script_arena(scenario)
+    arena = subject_of(scenario).open_arena()
     try:
         yield arena
     finally:
         arena.close()
 
 
-def run_once(scenario: Scenario, arena: ScriptArena, **more: object) -> Run:
+def out_of(arena: Arena) -> Path:
+    """What `{out}` stands for."""
+    return Path(arena.tiers(0)["out"])
+
+
+def run_once(scenario: Scenario, arena: Arena, **more: object) -> Run:
     """Run the command once on empty storage."""
     arena.reset()
     assert scenario.command is not None
-    return launch(arena, scenario.command, Topology((1,)), **more)  # type: ignore[arg-type]
+    return run_command(arena, scenario.command, Topology((1,)), **more)  # type: ignore[arg-type]

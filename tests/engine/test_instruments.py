@@ -8,7 +8,7 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from chaosckpt.engine.instruments import RankInstruments, latency, seccomp, tier_size
+from chaosckpt.engine.rank.instruments import RankInstruments, latency, seccomp, tier_size
 
 
 def test_writes_are_counted_to_the_byte(tmp_path: Path):
@@ -78,7 +78,7 @@ def test_filters_are_read_from_the_kernel():
     """A child that puts itself under a filter shows one more than this process."""
     code = (
         "import ctypes, sys; libc = ctypes.CDLL(None)\n"
-        "from chaosckpt.engine.instruments import seccomp\n"
+        "from chaosckpt.engine.rank.instruments import seccomp\n"
         "short, byte = ctypes.c_ushort, ctypes.c_ubyte\n"
         "class I(ctypes.Structure): _fields_ = [('c', short), ('t', byte), ('f', byte), ('k', ctypes.c_uint)]\n"
         "class P(ctypes.Structure): _fields_ = [('n', ctypes.c_ushort), ('p', ctypes.POINTER(I))]\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chaosckpt.engine.rest import descendants
+from chaosckpt.engine.wire.process_tree import descendants
 from chaosckpt.model import journal as j
 from tests.engine.case import Case, scenario_of
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy
 import pytest
 
-from chaosckpt.engine.arena import node_settings
-from chaosckpt.engine.audit_life import retained_steps
-from chaosckpt.engine.golden import measure
+from chaosckpt.engine.golden.census import measure
+from chaosckpt.engine.rank.audit import retained_steps
+from chaosckpt.engine.runner.arena import node_settings
 from chaosckpt.errors import PluginError, UsageError
 from chaosckpt.faults.errno import StorageError
 from chaosckpt.model import journal as j
@@ -30,7 +30,7 @@ def warm() -> Iterator[Case]:
 def script(warm: Case, use: str, **workload: object) -> Case:
     """The same arena with another target and another save discipline."""
     case = Case(scenario_of(use, ((1, 1),), workload=workload), warm.arena)
-    warm.arena.nodes[0].call("use", node_settings(case.scenario, warm.arena.directory, gate=True))
+    warm.arena.nodes[0].use(node_settings(case.scenario, warm.arena.directory, gate=True))
     return case
 
 

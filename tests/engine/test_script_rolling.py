@@ -6,8 +6,8 @@ import os
 
 import pytest
 
+from chaosckpt.engine.node.phase import ObservedPhase
 from chaosckpt.engine.script_labels import ends_of_saves, labelled
-from chaosckpt.engine.script_process import ScriptPhase
 from chaosckpt.engine.script_rolling import made_anew, nth_number
 from chaosckpt.model.checkpoints import Naming, guessed_rolling
 from chaosckpt.model.operation import Address, Operation
@@ -68,7 +68,7 @@ def test_a_running_command_is_labelled_as_its_trace_is_afterwards(protocol: str)
     """Goal: an operation that is held has the label of the census, but for what only later names tell."""
     naming, saves = PROTOCOLS[protocol]
     trace = [operation for save in saves for operation in save]
-    phase = ScriptPhase(naming, (20, 40, 60))
+    phase = ObservedPhase(naming, (20, 40, 60))
     running: list[int | None] = []
     for operation in trace:
         phase.see(operation)

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chaosckpt.engine import storage
+from chaosckpt.engine.wire import storage
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from chaosckpt.engine.messages import Surroundings
+from chaosckpt.engine.wire.reports import Surroundings
 from chaosckpt.measure.drill_findings import Findings, judge
 from chaosckpt.measure.drill_restart import Allocated, Restart
 from chaosckpt.model import journal as j
@@ -56,7 +56,7 @@ def refused(
 
 def around(rank: int, pid: int = 0, *, fresh: bool = True) -> Surroundings:
     """What a rank found, of an old allocation or of a fresh one."""
-    main = "chaosckpt.engine.rank_main" if fresh else "chaosckpt.engine.fork_server"
+    main = "chaosckpt.engine.rank.main" if fresh else "chaosckpt.engine.forkserver.server"
     return Surroundings(
         rank=rank,
         pid=pid or 200 + rank,

@@ -118,7 +118,7 @@ def test_a_refusal_without_a_word_is_a_failure():
     ("more", "words"),
     [
         ({"environment": ("HOME", "TMPDIR")}, "given HOME"),
-        ({"argv": ("python", "-m", "chaosckpt.engine.fork_server")}, "not started by exec"),
+        ({"argv": ("python", "-m", "chaosckpt.engine.forkserver.server")}, "not started by exec"),
         ({"temporary": "/tmp/old"}, "temporary directory of an old rank"),
         ({"local_files": ("step-4/rank-0.pt",)}, "found step-4/rank-0.pt"),
         ({"filters": 1}, "under 1 filters"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chaosckpt.engine.instruments import seccomp
+from chaosckpt.engine.rank.instruments import seccomp
 from chaosckpt.measure import measuring
 from chaosckpt.measure.failure_rate import counted
 from chaosckpt.measure.options import MeasureOptions

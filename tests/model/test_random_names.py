@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from chaosckpt.engine.rank_process import decode_path
+from chaosckpt.engine.node.rank_process import decode_path
 from chaosckpt.model.random_names import random_parts
 
 LETTERS = string.ascii_lowercase + string.digits + "_"

@@ -12,8 +12,8 @@ import click
 import msgspec
 from rich.console import Console
 
-from chaosckpt.campaign.execution import Turns
-from chaosckpt.engine.arena import Arena
+from chaosckpt.campaign.execution import SharedExclusiveLock
+from chaosckpt.engine.runner.arena import Arena
 from tests.power import canary_scenarios
 from tests.power.hunt import Limits, Result, hunt
 from tests.power.side_by_side import SideBySide, interruptible
@@ -49,10 +49,10 @@ def main(
     for name in chosen:
         if name not in known:
             raise click.UsageError(f"{name} is no canary; there are: {', '.join(known)}")
-    limits, turns = Limits(trials, kills), Turns()
+    limits, lock = Limits(trials, kills), SharedExclusiveLock()
 
     def one(name: str, arena: Arena) -> Result:
-        return hunt(name, known[name], arena, range(seeds), limits, turns, console.print)
+        return hunt(name, known[name], arena, range(seeds), limits, lock, console.print)
 
     def failed(name: str, why: str) -> Result:
         return Result(name, known[name], limits, trouble=why)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from chaosckpt.engine.arena import Arena
-from chaosckpt.engine.golden import measure
+from chaosckpt.engine.golden.census import measure
+from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.model.census import Census
 from tests.engine.case import scenario_of
 from tests.power.warm_arena import use, warm

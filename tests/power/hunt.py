@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from chaosckpt.campaign.execution import Executor, Turns
+from chaosckpt.campaign.execution import Executor, SharedExclusiveLock
 from chaosckpt.campaign.preparation import deadlines_of
 from chaosckpt.campaign.shrink import Shrinker
-from chaosckpt.engine.arena import Arena
-from chaosckpt.engine.golden import measure
+from chaosckpt.engine.golden.census import measure
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.subjects import Prepared, subject_of
 from chaosckpt.model.schedule import Schedule
 from chaosckpt.model.verdict import Violation
 from chaosckpt.plugins import fault_kinds
@@ -81,7 +82,9 @@ class Result(msgspec.Struct, frozen=True):
 class Hunt:
     """One canary on a warm arena."""
 
-    def __init__(self, canary: str, declared: str, arena: Arena, limits: Limits, turns: Turns, say: Say) -> None:
+    def __init__(
+        self, canary: str, declared: str, arena: Arena, limits: Limits, lock: SharedExclusiveLock, say: Say
+    ) -> None:
         self.declared = declared
         self.limits = limits
         self.say = lambda text: say(f"{canary}: {text}")
@@ -90,7 +93,8 @@ class Hunt:
         use(arena, self.scenario)
         self.census = measure(self.scenario, arena)
         deadlines = msgspec.structs.replace(deadlines_of(self.census), floor_seconds=FLOOR_SECONDS)
-        self._executor = Executor(self.scenario, arena, deadlines, turns, lambda trial, event: None, census=self.census)
+        subject = subject_of(self.scenario, Prepared(census=self.census))
+        self._executor = Executor(subject, arena, deadlines, lock, lambda trial, event: None)
 
     def seed(self, seed: int) -> Catch:
         """Search, shrink what was found, and compare with random kills."""
@@ -138,8 +142,8 @@ class Hunt:
 
 
 def hunt(
-    canary: str, declared: str, arena: Arena, seeds: Sequence[int], limits: Limits, turns: Turns, say: Say
+    canary: str, declared: str, arena: Arena, seeds: Sequence[int], limits: Limits, lock: SharedExclusiveLock, say: Say
 ) -> Result:
     """All seeds of one canary."""
-    one = Hunt(canary, declared, arena, limits, turns, say)
+    one = Hunt(canary, declared, arena, limits, lock, say)
     return Result(canary, declared, limits, tuple(one.seed(seed) for seed in seeds))

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from chaosckpt.engine.arena import Arena
+from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.errors import ChaosckptError
 
 Task = TypeVar("Task")

@@ -16,10 +16,11 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from chaosckpt.campaign.execution import Executor, Turns
-from chaosckpt.campaign.preparation import deadlines_of, open_local
-from chaosckpt.engine.arena import Arena
-from chaosckpt.engine.golden import measure
+from chaosckpt.campaign.execution import Executor, SharedExclusiveLock
+from chaosckpt.campaign.preparation import deadlines_of
+from chaosckpt.engine.golden.census import measure
+from chaosckpt.engine.runner.arena import Arena, open_local
+from chaosckpt.engine.subjects import Prepared, subject_of
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.settings import Strategy
 from chaosckpt.plugins import fault_kinds, load_target
@@ -88,13 +89,19 @@ def fresh(subject: Subject) -> Arena:
 
 
 def examine(
-    subject: Subject, arena: Arena, seed: int, first: int, trials: int, turns: Turns, say: Callable[[str], None]
+    subject: Subject,
+    arena: Arena,
+    seed: int,
+    first: int,
+    trials: int,
+    lock: SharedExclusiveLock,
+    say: Callable[[str], None],
 ) -> Tally:
     """Run the trials `seed:first` and so on of one subject."""
     scenario, kinds = subject.scenario(), fault_kinds()
     census = measure(scenario, arena, sweeping=True)
     executor = Executor(
-        scenario, arena, deadlines_of(census), turns, lambda trial, event: None, census=census, rebuild=None
+        subject_of(scenario, Prepared(census=census)), arena, deadlines_of(census), lock, lambda trial, event: None
     )
     tally, started = Tally(subject=subject), time.monotonic()
     for index in range(first, first + trials):
@@ -145,10 +152,10 @@ def main(context: click.Context, trials: int, seed: int, first: int, targets: st
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
         console.width = 160
-    turns = Turns()
+    lock = SharedExclusiveLock()
 
     def one(subject: Subject, arena: Arena) -> Tally:
-        return examine(subject, arena, seed, first, trials, turns, console.print)
+        return examine(subject, arena, seed, first, trials, lock, console.print)
 
     def failed(subject: Subject, why: str) -> Tally:
         return Tally(subject=subject, trouble=why)

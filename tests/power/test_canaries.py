@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chaosckpt.campaign.execution import Executor, Turns
-from chaosckpt.engine.arena import Arena
+from chaosckpt.campaign.execution import Executor, SharedExclusiveLock
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.subjects import Prepared, subject_of
 from chaosckpt.model.census import Census
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import Schedule
@@ -19,7 +20,9 @@ CANARIES = canary_scenarios.canaries()
 
 def verdict_of(arena: Arena, scenario: Scenario, schedule: Schedule, census: Census) -> Verdict:
     use(arena, scenario)
-    executor = Executor(scenario, arena, PATIENT, Turns(), lambda trial, event: None, census=census)
+    executor = Executor(
+        subject_of(scenario, Prepared(census=census)), arena, PATIENT, SharedExclusiveLock(), lambda trial, event: None
+    )
     return executor.run(schedule, "0:0").verdict
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from chaosckpt.campaign.preparation import open_local
-from chaosckpt.engine.arena import Arena, node_settings
-from chaosckpt.engine.warm import target_facts
+from chaosckpt.engine.forkserver.warm_up import target_facts
+from chaosckpt.engine.runner.arena import Arena, node_settings, open_local
 from chaosckpt.model.scenario import Scenario
 from tests.engine.case import scenario_of
 
@@ -21,5 +20,5 @@ def use(arena: Arena, scenario: Scenario) -> None:
     """From now on the arena runs this scenario's target and workload, and tells what that target claims."""
     node = arena.nodes[0]
     settings = node_settings(scenario, arena.directory, gate=True)
-    node.call("use", settings)
+    node.use(settings)
     node.facts = target_facts(settings)

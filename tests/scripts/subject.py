@@ -9,9 +9,10 @@ from types import MappingProxyType
 
 import msgspec
 
-from chaosckpt.campaign.execution import Executor, Turns
-from chaosckpt.campaign.preparation import deadlines_of, effective, open_arena, prepare
+from chaosckpt.campaign.execution import Executor, SharedExclusiveLock
+from chaosckpt.campaign.preparation import deadlines_of, prepare
 from chaosckpt.campaign.scenario import read
+from chaosckpt.engine.subjects import subject_of
 from chaosckpt.faults.cut import Cut
 from chaosckpt.model.fault import Fault, Trigger
 from chaosckpt.model.operation import Address
@@ -34,16 +35,15 @@ class Subject:
         command = msgspec.structs.replace(scenario.command, argv=argv, **signs)
         scenario = msgspec.structs.replace(scenario, command=command)
         self.prepared = prepare(scenario)
-        self.scenario = effective(scenario, self.prepared)
-        self._arena = open_arena(self.scenario, self.prepared)
+        subject = subject_of(scenario, self.prepared)
+        self.scenario = subject.scenario
+        self._arena = subject.open_arena()
         self._executor = Executor(
-            self.scenario,
+            subject,
             self._arena,
             deadlines_of(self.prepared.census),
-            Turns(),
+            SharedExclusiveLock(),
             lambda trial, event: None,
-            census=self.prepared.census,
-            facts=self.prepared.facts,
         )
 
     def close(self) -> None:

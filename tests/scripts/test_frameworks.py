@@ -91,11 +91,11 @@ def test_lightning_saves_in_place_where_the_temporary_directory_is_on_another_fi
 def test_accelerate_takes_a_directory_without_its_last_files() -> None:
     """Goal: a kill within a save costs the job, though the checkpoint before is there (C2), or in silence its random numbers (C8)."""
     with subject("accelerate-state") as accelerate:
-        bare = accelerate.prepared.census.bare
+        gaps = accelerate.prepared.census.gaps
         found = accelerate.killed_before("open_write", "out:checkpoints/checkpoint_2/optimizer.bin")
         silent = accelerate.killed_before("open_write", "out:checkpoints/checkpoint_2/random_states_0.pkl")
         whole = accelerate.killed_after("close", "out:checkpoints/checkpoint_2/random_states_0.pkl")
-    assert bare == ()
+    assert gaps == ()
     assert found.primary is not None
     assert broken(found)[0] == "newest-complete", found
     assert found.primary.step == 1
@@ -108,8 +108,8 @@ def test_accelerate_takes_a_directory_without_its_last_files() -> None:
 def test_accelerate_with_a_limit_of_one_keeps_none_while_it_saves() -> None:
     """Goal: retention before the new checkpoint is complete leaves nothing after a kill (C12, C16)."""
     with subject("accelerate-limit-1") as accelerate:
-        bare = accelerate.prepared.census.bare
+        gaps = accelerate.prepared.census.gaps
         found = accelerate.killed_after("rmdir", "out:checkpoints/checkpoint_1")
-    assert {point.required for point in bare} >= {0, 1, 2}
-    assert all(point.found is None for point in bare)
+    assert {point.required for point in gaps} >= {0, 1, 2}
+    assert all(point.found is None for point in gaps)
     assert "always-recoverable" in broken(found), found

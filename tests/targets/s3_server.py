@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from chaosckpt.engine.lineage import die_with_parent
+from chaosckpt.engine.wire.process_tree import die_with_parent
 
 Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 _HOP_BY_HOP = {"connection", "transfer-encoding", "content-length", "date", "server"}

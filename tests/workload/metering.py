@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from chaosckpt.engine.instruments import tier_size
+from chaosckpt.engine.rank.instruments import tier_size
 from chaosckpt.model.metered import Counters, TierSize
 from chaosckpt.model.settings import WorkloadSettings
 from chaosckpt.workload.loop import Job, build

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from chaosckpt.engine.gate import syscalls as k
@@ -10,7 +10,6 @@ from chaosckpt.model.operation import Operation, When
 
 if TYPE_CHECKING:
     from chaosckpt.engine.gate.processes import Process
-    from chaosckpt.engine.gate.tree import Tree
 
 
 class Call(NamedTuple):
@@ -82,5 +81,3 @@ Reply = int | Continue | Inject | Discard
 """What the caller gets; an int is the call's result, negative for an error number."""
 Wait = Pause | Readable
 Steps = Generator[Wait, None, Reply]
-Handler = Callable[["Tree", Call], Steps | Reply]
-"""Answers at once, or in steps between which it waits. An OSError that it raises becomes the call's error."""

@@ -11,11 +11,11 @@ import termios
 from collections.abc import Generator
 
 from chaosckpt.engine.gate import syscalls as k
-from chaosckpt.engine.gate.call import CONTINUE, Call, Continue, Handler, Readable, Reply, Steps, Wait
+from chaosckpt.engine.gate.call import CONTINUE, Call, Continue, Readable, Reply, Steps, Wait
 from chaosckpt.engine.gate.descriptors import Description
 from chaosckpt.engine.gate.kernel import pidfd_getfd
 from chaosckpt.engine.gate.reads import available
-from chaosckpt.engine.gate.tree import Tree
+from chaosckpt.engine.gate.tree import Handler, Tree
 from chaosckpt.engine.gate.writes import Sink, transfer
 
 _OFFSET = struct.Struct("=q")

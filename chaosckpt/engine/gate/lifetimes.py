@@ -8,10 +8,10 @@ import struct
 from collections.abc import Generator
 
 from chaosckpt.engine.gate import syscalls as k
-from chaosckpt.engine.gate.call import CONTINUE, Call, Discard, Handler, Inject, Reply, Steps, Wait
+from chaosckpt.engine.gate.call import CONTINUE, Call, Discard, Inject, Reply, Steps, Wait
 from chaosckpt.engine.gate.descriptors import Description
 from chaosckpt.engine.gate.kernel import pidfd_getfd
-from chaosckpt.engine.gate.tree import Tree
+from chaosckpt.engine.gate.tree import Handler, Tree
 
 _CLONE_FLAGS = struct.Struct("=Q")
 

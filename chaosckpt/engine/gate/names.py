@@ -8,9 +8,9 @@ from collections.abc import Callable, Generator
 
 from chaosckpt.engine.gate import kernel
 from chaosckpt.engine.gate import syscalls as k
-from chaosckpt.engine.gate.call import CONTINUE, Call, Handler, Reply, Steps, Wait
+from chaosckpt.engine.gate.call import CONTINUE, Call, Reply, Steps, Wait
 from chaosckpt.engine.gate.paths import Place
-from chaosckpt.engine.gate.tree import Tree
+from chaosckpt.engine.gate.tree import Handler, Tree
 
 Family = Generator[Wait, None, Reply]
 

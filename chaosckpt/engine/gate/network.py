@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 
 from chaosckpt.engine.gate import syscalls as k
-from chaosckpt.engine.gate.call import CONTINUE, Call, Handler, Reply
-from chaosckpt.engine.gate.tree import Tree
+from chaosckpt.engine.gate.call import CONTINUE, Call, Reply
+from chaosckpt.engine.gate.tree import Handler, Tree
 
 _LONGEST_ADDRESS = 128
 

@@ -9,10 +9,10 @@ import struct
 from collections.abc import Generator
 
 from chaosckpt.engine.gate import syscalls as k
-from chaosckpt.engine.gate.call import CONTINUE, Call, Handler, Inject, Reply, Steps, Wait
+from chaosckpt.engine.gate.call import CONTINUE, Call, Inject, Reply, Steps, Wait
 from chaosckpt.engine.gate.descriptors import Description
 from chaosckpt.engine.gate.paths import Place
-from chaosckpt.engine.gate.tree import Tree
+from chaosckpt.engine.gate.tree import Handler, Tree
 
 _CREATES = os.O_CREAT | os.O_TRUNC
 _WRITES = os.O_WRONLY | os.O_RDWR | _CREATES

@@ -7,11 +7,11 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from chaosckpt.engine.gate import syscalls as k
-from chaosckpt.engine.gate.call import CONTINUE, Call, Handler, Reply, Steps, Wait
+from chaosckpt.engine.gate.call import CONTINUE, Call, Reply, Steps, Wait
 from chaosckpt.engine.gate.descriptors import Description
 from chaosckpt.engine.gate.listings import NAME_OFFSET, read_entries, without
 from chaosckpt.engine.gate.memory import CHUNK, total
-from chaosckpt.engine.gate.tree import Tree
+from chaosckpt.engine.gate.tree import Handler, Tree
 from chaosckpt.model.decision import Hide
 
 Family = Generator[Wait, None, Reply]

@@ -13,11 +13,11 @@ from collections.abc import Callable, Generator, Sequence
 from chaosckpt.engine.gate import copies, lifetimes, names, network, opens, reads, writes
 from chaosckpt.engine.gate import syscalls as k
 from chaosckpt.engine.gate.answers import GONE, Answers
-from chaosckpt.engine.gate.call import Call, Handler, Pause, Steps
+from chaosckpt.engine.gate.call import Call, Pause, Steps
 from chaosckpt.engine.gate.guard import Guard
 from chaosckpt.engine.gate.paths import Root
 from chaosckpt.engine.gate.processes import Process
-from chaosckpt.engine.gate.tree import Tree
+from chaosckpt.engine.gate.tree import Handler, Tree
 from chaosckpt.model.decision import Decision
 from chaosckpt.model.operation import Operation
 

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from chaosckpt.engine.gate.addresses import Addresses
-from chaosckpt.engine.gate.call import CONTINUE, Call, Pause, Reply, Wait
+from chaosckpt.engine.gate.call import CONTINUE, Call, Pause, Reply, Steps, Wait
 from chaosckpt.engine.gate.descriptors import Description, Descriptors
 from chaosckpt.engine.gate.guard import Guard
 from chaosckpt.engine.gate.kernel import pidfd_getfd
@@ -207,3 +207,7 @@ class Tree:
         )
         self.descriptors.assign(process, number, description)
         return description
+
+
+Handler = Callable[[Tree, Call], Steps | Reply]
+"""Answers at once, or in steps between which it waits. An OSError that it raises becomes the call's error."""

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from chaosckpt.engine.gate import kernel
 from chaosckpt.engine.gate import syscalls as k
-from chaosckpt.engine.gate.call import CONTINUE, Call, Continue, Handler, Pause, Steps, Wait
+from chaosckpt.engine.gate.call import CONTINUE, Call, Continue, Pause, Steps, Wait
 from chaosckpt.engine.gate.descriptors import Description
 from chaosckpt.engine.gate.memory import CHUNK, Segment, total
-from chaosckpt.engine.gate.tree import Tree
+from chaosckpt.engine.gate.tree import Handler, Tree
 from chaosckpt.model.decision import Hold, Short
 from chaosckpt.model.operation import Operation
 

@@ -1,0 +1,1 @@
+"""What is known of a command by its signs alone, without running it. Pure."""

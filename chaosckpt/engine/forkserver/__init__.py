@@ -1,0 +1,1 @@
+"""The fork server: a warm process from which ranks are forked in milliseconds."""

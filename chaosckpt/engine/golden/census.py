@@ -1,0 +1,231 @@
+"""Golden runs: the fault-free attempts from which the census, reach and commit points come."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from chaosckpt.engine.golden import cache
+from chaosckpt.engine.golden.points import Prefixes, find_commits, with_stages
+from chaosckpt.engine.golden.reach import reach, single_step, training
+from chaosckpt.engine.golden.recovery import find_gaps
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.attempt import AttemptRun
+from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.runner.leftovers import inventory
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.programs import AuditProgram, TrainingProgram
+from chaosckpt.engine.wire.reports import Labelled
+from chaosckpt.errors import UsageError
+from chaosckpt.model import journal as j
+from chaosckpt.model.census import Census, GoldenRun, Label, Point, RecoveryGap
+from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.topology import Topology
+
+_PATIENT = Deadlines(golden_seconds=20.0)
+_PROBING = Deadlines(golden_seconds=0.5, floor_seconds=3.0)
+"""A recovery that stands still on a prefix of the storage has not chosen anything; no verdict rests on how long that is watched."""
+Progress = Callable[[str], None]
+
+
+def measure(
+    scenario: Scenario, arena: Arena, *, progress: Progress = lambda text: None, sweeping: bool = False
+) -> Census:
+    """Measure the census of a scenario on a local arena. With `sweeping`, recovery is run after every operation, too (recovery.py).
+
+    Raises UsageError, with what the job printed, when the job does not finish without any fault.
+    """
+    return _Golden(scenario, arena, progress, sweeping).census()
+
+
+class _Golden:
+    def __init__(self, scenario: Scenario, arena: Arena, progress: Progress, sweeping: bool) -> None:
+        self.scenario = scenario
+        self.arena = arena
+        self.progress = progress
+        self.sweeping = sweeping
+        self.snapshots = arena.directory / "snapshots"
+        self.left: set[str] = set()
+        self.saves = scenario.workload.save_steps
+
+    def census(self) -> Census:
+        """Every golden run: from the start and resumed from each save, in each topology."""
+        first, *others = self.scenario.topology.topologies
+        self.progress(f"golden run of {first} ranks")
+        main = self._run(first, None)
+        if first.world_size > 1:
+            self.progress("reach of every operation")
+            main = self._with_reach(main)
+        self.progress("commit points")
+        prefixes = Prefixes.of(self, main)
+        main = find_commits(prefixes, self.saves, main)
+        runs = [with_stages(main)]
+        gaps: tuple[RecoveryGap, ...] = ()
+        tried = 0
+        if self.sweeping and prefixes is not None:
+            self.progress("recovery after every operation")
+            gaps, tried = find_gaps(prefixes)
+        self.progress("golden recoveries")
+        self._take_snapshots(first)
+        self._ask_retained(first)
+        for topology in (first, *others):
+            if topology != first:
+                runs.append(self._like(main, self._run(topology, None)))
+            runs += [self._like(main, self._run(topology, step)) for step in self.saves]
+        shutil.rmtree(self.snapshots, ignore_errors=True)
+        return Census(
+            runs=tuple(runs),
+            environment=cache.environment(),
+            left=tuple(sorted(self.left)),
+            prefixes=tried,
+            gaps=gaps,
+        )
+
+    def attempt(
+        self,
+        topology: Topology,
+        order: AttemptOrder,
+        what: str,
+        keep: list[list[Labelled]] | None = None,
+        must_finish: bool = True,
+        deadlines: Deadlines = _PATIENT,
+    ) -> tuple[list[j.AnyEvent], float]:
+        """One attempt without faults; its events and how long it took. `keep` receives the records, rank by rank."""
+        events: list[j.AnyEvent] = []
+        started = time.monotonic()
+        outcome = AttemptRun(self.arena, order, topology, (), events.append, deadlines).run()
+        seconds = time.monotonic() - started
+        finished = sum(isinstance(event, j.Finished) for event in events)
+        if must_finish and (outcome != "finished" or finished < topology.world_size):
+            raise UsageError(failure(what, outcome, events))
+        if keep is not None:
+            for node in self.arena.distinct():
+                keep.extend(node.records())
+        return events, seconds
+
+    def probe(self, topology: Topology, step: int) -> set[int | None]:
+        """What recovery chooses on the storage as it is now; empty where it refuses or stands still."""
+        order = self.order(topology, step, program=TrainingProgram(recover_only=True))
+        events, _ = self.attempt(topology, order, "a probe", must_finish=False, deadlines=_PROBING)
+        return {event.chosen for event in events if isinstance(event, j.Recovered)}
+
+    def order(self, topology: Topology, resumed_from: int | None, **more: object) -> AttemptOrder:
+        return AttemptOrder(
+            attempt=0 if resumed_from is None else 1,
+            intent="start" if resumed_from is None else "resume",
+            world_size=topology.world_size,
+            places=(),
+            collective_timeout_seconds=_PATIENT.collective_seconds,
+            **more,  # type: ignore[arg-type]
+        )
+
+    def _run(self, topology: Topology, resumed_from: int | None) -> GoldenRun:
+        if resumed_from is None:
+            self.arena.reset()
+            what = f"the golden run with {topology} ranks"
+        else:
+            self.restore(self.snapshots / str(resumed_from))
+            what = f"the golden recovery from step {resumed_from} with {topology} ranks"
+        kept: list[list[Labelled]] = []
+        order = self.order(topology, resumed_from, record="operations")
+        # A recovery that fails, or chooses wrongly, is for the trials to find: here its operations are wanted.
+        _, seconds = self.attempt(
+            topology,
+            order,
+            what,
+            kept,
+            must_finish=resumed_from is None,
+            deadlines=_PATIENT if resumed_from is None else _PROBING,
+        )
+        self.left.update(path for path, _ in inventory(self.arena))
+        return GoldenRun(
+            topology=topology,
+            resumed_from=resumed_from,
+            points=points(kept),
+            saves=tuple(step for step in self.saves if step > (resumed_from or 0)),
+            duration_seconds=seconds,
+        )
+
+    def _with_reach(self, run: GoldenRun) -> GoldenRun:
+        steps = self.scenario.workload.steps
+        samples = single_step(self.arena, self.order(run.topology, None), run.topology, _PATIENT, steps)
+        return msgspec.structs.replace(run, reach=reach(run, samples), training=training(run, samples))
+
+    def _take_snapshots(self, topology: Topology) -> None:
+        shutil.rmtree(self.snapshots, ignore_errors=True)  # a golden run that failed has left its own
+        for step in self.saves:
+            self.arena.reset()
+            self.attempt(
+                topology,
+                self.order(topology, None, program=TrainingProgram(stop_after=step)),
+                f"the golden run up to step {step}",
+            )
+            for tier in self.tiers():
+                shutil.copytree(tier, self.snapshots / str(step) / tier.name, symlinks=True)
+
+    def _ask_retained(self, topology: Topology) -> None:
+        """Audit the storage that the golden run has left. Where the target can't say what it retains, every audit of a trial
+        would prove nothing, and nobody would know."""
+        what = "listing what the target retains after the golden run"
+        order = self.order(topology, self.saves[-1], program=AuditProgram(steps=self.saves))
+        events, _ = self.attempt(topology, order, what, must_finish=False)
+        if any(isinstance(event, j.Raised) for event in events):
+            raise UsageError(failure(what, "failed", events))
+
+    def tiers(self) -> list[Path]:
+        """The storage directories of every node of a local arena."""
+        numbers = range(len(self.arena.nodes))
+        return sorted({Path(path) for number in numbers for path in self.arena.tiers(number).values()})
+
+    def restore(self, snapshot: Path) -> None:
+        """Put the storage into the state of a snapshot."""
+        self.arena.reset()
+        for tier in self.tiers():
+            shutil.copytree(snapshot / tier.name, tier, symlinks=True, dirs_exist_ok=True)
+
+    def _like(self, main: GoldenRun, run: GoldenRun) -> GoldenRun:
+        """Carry the main run's commit points over: the commit of a save is the same operation on the same path."""
+        commits = {}
+        for step, index in main.commits.items():
+            wanted = main.points[index].address
+            for place, point in enumerate(run.points):
+                same = (point.address.rank, point.address.op, point.address.path) == (
+                    wanted.rank,
+                    wanted.op,
+                    wanted.path,
+                )
+                if same and point.label.step == step:
+                    commits[step] = place
+        return with_stages(msgspec.structs.replace(run, commits=commits))
+
+
+def points(kept: Sequence[Sequence[Labelled]]) -> tuple[Point, ...]:
+    """The census points of recorded operations, in the order of their effects; those outside any save or recovery left out."""
+    rows = sorted((row for rank in kept for row in rank), key=lambda row: row.order)
+    found = []
+    for row in rows:
+        step = row.step if row.phase == "save" else None
+        stage = row.stage or "persist"
+        found.append(Point(row.operation.address, Label(stage, step), row.operation.length))  # type: ignore[arg-type]
+    return tuple(found)
+
+
+def _status(event: j.RankExited) -> str:
+    return f"status {event.exit_code}" if event.signal is None else f"signal {event.signal}"
+
+
+def failure(what: str, outcome: str, events: Sequence[j.AnyEvent]) -> str:
+    """The sentence for a job that didn't finish, though nothing struck it."""
+    raised = [event for event in events if isinstance(event, j.Raised)]
+    if raised:
+        first = raised[0]
+        return f"{what} failed in {first.where} on rank {first.rank}: {first.error_type}: {first.message}"
+    own = [event for event in events if isinstance(event, j.RankExited) and event.by == "self"]
+    ends = ", ".join(f"rank {event.rank} ended by itself with {_status(event)}" for event in own)
+    tails = [event.stderr_tail for event in events if isinstance(event, j.RankExited) and event.stderr_tail]
+    said = f"it printed: {tails[0].strip()[-600:]}" if tails else "without a word and before it was done"
+    return f"{what} failed: {'; '.join(filter(None, [ends, said]))}"

@@ -1,0 +1,310 @@
+"""A command's golden runs: its census, what complete checkpoints look like, and which of its signs can be relied on."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+
+import msgspec
+
+from chaosckpt.engine.golden import cache
+from chaosckpt.engine.golden.command_facts import SHOWN, CommandFacts, Golden, facts_of
+from chaosckpt.engine.golden.command_run import Run, run_command
+from chaosckpt.engine.golden.rewind import rewind
+from chaosckpt.engine.node.rank_process import decode_path
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.command_arena import files_in_out
+from chaosckpt.engine.script_labels import ends_of_saves, labelled, points
+from chaosckpt.engine.script_rolling import made_anew
+from chaosckpt.engine.wire.storage import shortage
+from chaosckpt.errors import UsageError
+from chaosckpt.model.census import Census, GoldenRun, RecoveryGap
+from chaosckpt.model.checkpoints import (
+    ROLLING,
+    Naming,
+    StepFiles,
+    by_step,
+    guessed,
+    guessed_rolling,
+)
+from chaosckpt.model.command import CommandSettings
+from chaosckpt.model.operation import Operation
+from chaosckpt.model.random_names import random_parts
+from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.standard import Standard, standard
+from chaosckpt.model.topology import Topology
+
+LARGEST_TRACE_BYTES = 256 << 20
+_TRIES = 2
+
+
+class CommandGolden:
+    """Measures one command, on one arena after another: `open_arena` makes one that is warmed with the given modules."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        command: CommandSettings,
+        open_arena: Callable[[tuple[str, ...]], Arena],
+        progress: Callable[[str], None],
+    ) -> None:
+        self.scenario = scenario
+        self.command = command
+        self.arena: Arena
+        self.modules: tuple[str, ...] = ()
+        self._open_arena = open_arena
+        self._progress = progress
+        self._naming = Naming(self.command.checkpoints) if self.command.checkpoints else None
+        self._remarks: list[str] = []
+        self._numbers: tuple[int, ...] = ()
+        self._nonces: tuple[str, ...] = ()
+
+    def measure(self) -> tuple[Census, CommandFacts]:
+        """The census and the facts. Raises UsageError, with what the command printed, where it doesn't run without any fault."""
+        first, *others = self.scenario.topology.topologies
+        with closing(self._open_arena(())) as self.arena:
+            self._progress("golden run, cold")
+            cold = run_command(self.arena, self.command, first, report_modules=True)
+            one = self._finished(cold, "the first golden run")
+        self.modules = one.modules
+        self._take_a_guess(one)
+        if one.modules:
+            self._progress("warming up")
+        # In another directory, since what holds the path of {out} differs from trial to trial.
+        with closing(self._open_arena(one.modules)) as self.arena:
+            self._progress("golden run, once more")
+            size = sum(operation.length or 0 for operation in one.trace if operation.address.op == "write")
+            record = "data" if size <= LARGEST_TRACE_BYTES else "operations"
+            two = self._finished(run_command(self.arena, self.command, first, record=record), "the second golden run")
+            one, two = self._alike(first, one, two, record)
+            self._check(one, two)
+            return self._measured(first, others, one, two, with_data=record == "data")
+
+    def _alike(self, topology: Topology, one: Run, two: Run, record: str) -> tuple[Run, Run]:
+        """Two golden runs in which the random parts of names read alike: run again where there are any.
+
+        What the first one left stays that of the run in another directory.
+        """
+        elsewhere = one
+        for _ in range(_TRIES):
+            own, other = (self._decoded(_paths(run.trace)) for run in (one, two))
+            found = random_parts(own, other)
+            if not found:
+                break
+            self._nonces = (*self._nonces, *found)
+            self._progress("golden runs again, because names in them are drawn anew each time")
+            self.arena.nodes[0].decode(self._nonces)
+            self.arena.reset()
+            one = self._finished(run_command(self.arena, self.command, topology), "a golden run")
+            self.arena.reset()
+            two = self._finished(run_command(self.arena, self.command, topology, record=record), "a golden run")
+        paths = self._decoded([path for path, _, _ in elsewhere.files])
+        files = tuple((path, *seen[1:]) for path, seen in zip(paths, elsewhere.files, strict=True))
+        return msgspec.structs.replace(one, files=files, result=elsewhere.result, told=elsewhere.told), two
+
+    def _decoded(self, paths: Sequence[str]) -> list[str]:
+        nonces = [re.compile(pattern) for pattern in self._nonces]
+        return [decode_path(path, nonces) for path in paths]
+
+    def _take_a_guess(self, run: Run) -> None:
+        """Without a glob of the user's, the files of a run may suggest one."""
+        if self._naming is not None:
+            return
+        files = [path for path, _, _ in run.files]
+        glob = guessed(files) or guessed_rolling(made_anew(run.trace), files)
+        if glob is None:
+            there = ", ".join(files[:8]) or "nothing"
+            raise UsageError(
+                f"no file that the command leaves looks like a checkpoint, so that there is nothing to strike; it left "
+                f"{there} (out: is {{out}}): name them with --checkpoints, as in '{{out}}/ckpt-*'"
+            )
+        self.command = msgspec.structs.replace(self.command, checkpoints=glob)
+        self._naming = Naming(glob)
+        self._remarks.append(f"no --checkpoints was given: {glob} was taken from the files that the command writes")
+
+    def _measured(
+        self, first: Topology, others: Sequence[Topology], one: Run, two: Run, *, with_data: bool
+    ) -> tuple[Census, CommandFacts]:
+        naming = self._naming
+        assert naming is not None
+        self._numbers = self._numbered(first, two, naming) if naming.rolling and with_data else ()
+        # What comes in one run and not in the other depends on luck: no fault is aimed at it, because it would often miss.
+        runs = [_steady(self._golden(first, None, two), one)]
+        saved_at = ends_of_saves(two.trace, naming, self._numbers)
+        kept = [(first.world_size, self._by_step(run, tuple(saved_at), naming)) for run in (one, two)]
+        resumed: list[Run] = []
+        gaps: tuple[RecoveryGap, ...] = ()
+        prefixes = 0
+        if with_data:
+            kept.append((first.world_size, self._as_saved(two.trace, saved_at, naming)))
+            for step, place in saved_at.items():
+                self._progress(f"golden recovery from step {step}")
+                for topology in (first, *others):
+                    again = self._resumed(two, place, topology)
+                    runs.append(self._golden(topology, step, again))
+                    if again.outcome == "finished":
+                        found = _new_steps(self._by_step(again, tuple(saved_at), naming), step)
+                        kept.append((topology.world_size, found))
+                    if naming.rolling:
+                        found = self._as_resumed(two.trace[: place + 1], again, step, naming)
+                        kept.append((topology.world_size, found))
+                    if topology == first:
+                        resumed.append(again)
+        measured = standard((files for _, files in kept), (world for world, _ in kept))
+        if with_data:
+            gaps, prefixes = self._gaps(two.trace, saved_at, measured, naming)
+        golden = Golden(
+            one=one, two=two, resumed=tuple(resumed), saved=tuple(saved_at), standard=measured,
+            numbers=self._numbers, rolling=naming.rolling, nonces=self._nonces,
+        )  # fmt: skip
+        facts = facts_of(self.command, golden, self._remarks)
+        census = Census(runs=tuple(runs), environment=cache.environment(), gaps=gaps, prefixes=prefixes)
+        return census, facts
+
+    def _resumed(self, run: Run, place: int, topology: Topology) -> Run:
+        """A golden recovery on the storage as it was after this place of a run."""
+        self._rewind(run.trace, place)
+        record = "data" if self._naming is not None and self._naming.rolling else "operations"
+        return run_command(self.arena, self.command, topology, resuming=True, record=record)
+
+    def _numbered(self, topology: Topology, run: Run, naming: Naming) -> tuple[int, ...]:
+        """The steps of the saves of a rolling checkpoint, by what the command says of them; counted where it says nothing."""
+        places = ends_of_saves(run.trace, naming)
+        told = run.said(self.command.saved, "saved")
+        if _numbers(told, len(places)) is None and self.command.resumed is not None:
+            told = []
+            for number, place in places.items():
+                self._progress(f"golden recovery from save {number}, to learn its step")
+                said = set(self._resumed(run, place, topology).said(self.command.resumed, "resumed"))
+                told += said if len(said) == 1 else [None]
+        numbers = _numbers(told, len(places))
+        if numbers is None:
+            self._remarks.append(
+                f"no name tells a checkpoint's step, and neither does a line: the saves count from 1 to {len(places)}"
+            )
+        return numbers or tuple(places)
+
+    def _by_step(self, run: Run, saved: Sequence[int], naming: Naming) -> StepFiles:
+        """The files of each step at the end of a run; those of a rolling checkpoint are the last save's."""
+        files = by_step(run.files, naming)
+        return {max(saved): found for found in files.values()} if naming.rolling and saved else files
+
+    def _golden(self, topology: Topology, resumed_from: int | None, run: Run) -> GoldenRun:
+        assert self._naming is not None
+        found = points(run.trace, self._naming, [step for step in self._numbers if step > (resumed_from or 0)])
+        commits: dict[int, int] = {}
+        for index, point in enumerate(found):
+            if point.label.step is not None and point.label.stage != "retire" and not point.reads:
+                commits[point.label.step] = index
+        return GoldenRun(
+            topology=topology,
+            resumed_from=resumed_from,
+            points=found,
+            commits=commits,
+            saves=tuple(sorted(commits)),
+            duration_seconds=run.seconds,
+        )
+
+    def _as_saved(self, trace: Sequence[Operation], saved_at: Mapping[int, int], naming: Naming) -> StepFiles:
+        """The files of each step as they were when its save's last operation was over."""
+        found: dict[int, dict[str, tuple[int, str]]] = {}
+        for step, place in saved_at.items():
+            self._rewind(trace, place)
+            found[step] = by_step(files_in_out(self.arena), naming).get(ROLLING if naming.rolling else step, {})
+        return found
+
+    def _as_resumed(self, before: Sequence[Operation], run: Run, resumed_from: int, naming: Naming) -> StepFiles:
+        """The same for a run that was resumed on what these operations had left."""
+        numbers = [step for step in self._numbers if step > resumed_from]
+        ends = ends_of_saves(run.trace, naming, numbers)
+        return self._as_saved(
+            (*before, *run.trace), {step: len(before) + place for step, place in ends.items()}, naming
+        )
+
+    def _rewind(self, trace: Sequence[Operation], place: int) -> None:
+        """Make the storage what it was after the operation at this place of the trace."""
+        rewind(self.arena, trace[: place + 1], len(self.command.track))
+
+    def _gaps(
+        self, trace: Sequence[Operation], saved_at: Mapping[int, int], measured: Standard, naming: Naming
+    ) -> tuple[tuple[RecoveryGap, ...], int]:
+        """At which operations after the first finished save no complete checkpoint as new as the last one lies on storage."""
+        labels = labelled(trace, naming, self._numbers)
+        first = self.scenario.topology.topologies[0]
+        worlds = dict.fromkeys(saved_at, first.world_size)
+        found, tried = [], 0
+        for place, (operation, label) in enumerate(zip(trace, labels, strict=True)):
+            finished = [step for step, end in saved_at.items() if end <= place]
+            if (
+                not finished
+                or label is None
+                or label.step is None
+                or operation.address.op in ("fsync", "close", "write")
+            ):
+                continue
+            tried += 1
+            self._rewind(trace, place)
+            there = files_in_out(self.arena)
+            found_there = measured.looked_at(by_step(there, naming), naming, (), worlds)
+            whole = [step for step, wrong in found_there.items() if wrong is None] + [*measured.spare(there, naming)]
+            newest = max(whole, default=None)
+            if newest is None or newest < max(finished):
+                found.append(RecoveryGap(operation.address, max(finished), newest))
+        return tuple(found), tried
+
+    def _finished(self, run: Run, what: str) -> Run:
+        if run.outcome == "finished":
+            return run
+        refused = f"; it was refused: {'; '.join(run.refused[:5])} (--allow, --allow-network)" if run.refused else ""
+        tail = run.output.strip()[-SHOWN:] or "nothing"
+        raise UsageError(
+            f"{what} of the command {run.outcome}, without any fault{refused}{shortage(self.arena.directory)}; it printed: {tail}"
+        )
+
+    def _check(self, one: Run, two: Run) -> None:
+        """Refuse signs that never show. Raises UsageError."""
+        command = self.command
+        if self._naming is not None and not ends_of_saves(two.trace, self._naming):
+            there = ", ".join(sorted({path for path, _, _ in two.files})[:8]) or "nothing"
+            raise UsageError(
+                f"--checkpoints {command.checkpoints!r} never matches: the command left {there} (out: is {{out}})"
+            )
+        if command.saved is not None and not two.said(command.saved, "saved"):
+            raise UsageError(
+                f"--saved {command.saved!r} matches no line of the output: {two.output.strip()[-SHOWN:] or 'nothing'}"
+            )
+        if command.result is not None and two.result is None:
+            raise UsageError(f"--result {command.result!r}: there is no such file after the golden run")
+        if command.result_command is not None and two.result is None:
+            raise UsageError(f"--result-cmd {command.result_command!r} fails, or prints nothing, after the golden run")
+
+
+def _steady(run: GoldenRun, other: Run) -> GoldenRun:
+    """The run without the operations that another run from the start did not do."""
+    known = {operation.address for operation in other.trace}
+    kept = [index for index, point in enumerate(run.points) if point.address in known]
+    place = {old: new for new, old in enumerate(kept)}
+    return msgspec.structs.replace(
+        run,
+        points=tuple(run.points[index] for index in kept),
+        commits={step: place[index] for step, index in run.commits.items() if index in place},
+    )
+
+
+def _paths(trace: Sequence[Operation]) -> list[str]:
+    """Every path of a run, as it was."""
+    return [path for operation in trace for path in (operation.raw, operation.destination) if path is not None]
+
+
+def _new_steps(files: StepFiles, resumed_from: int) -> StepFiles:
+    """Only the steps that a resumed run saved itself."""
+    return {step: found for step, found in files.items() if step > resumed_from}
+
+
+def _numbers(said: Sequence[int | None], count: int) -> tuple[int, ...] | None:
+    """The steps of so many saves, as they were said; None where that can't be so."""
+    known = [step for step in said if step is not None]
+    ascending = all(step < later for step, later in itertools.pairwise(known))
+    return tuple(known) if len(known) == len(said) == count and ascending and min(known, default=0) > 0 else None

@@ -1,0 +1,167 @@
+"""What the golden runs of a command have shown, beside its census: which of its signs are known and steady."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from chaosckpt.engine.golden.command_run import Run
+from chaosckpt.engine.runner.command_result import same_result
+from chaosckpt.engine.script_probe import samples_by_step
+from chaosckpt.errors import UsageError
+from chaosckpt.model.command import CommandSettings
+from chaosckpt.model.standard import Standard
+
+SHOWN = 1500
+_MORE = {
+    "resumed": "with --resumed it would also be judged which checkpoint is resumed from",
+    "saved": "with --saved it would also be judged whether what is said to be saved is there",
+    "result": "with --result it would also be judged whether the end is that of an uninterrupted run",
+}
+
+
+class CommandFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the golden runs of a command have shown, beside its census."""
+
+    checkpoints: str | None = None
+    """The glob of its checkpoints: the user's, else the one that its files suggest."""
+    numbers: tuple[int, ...] = ()
+    """The steps of its saves, in order, where its checkpoint always has the same name."""
+    nonces: tuple[str, ...] = ()
+    """Expressions for the parts of its file names that are drawn anew in each run."""
+    standard: Standard = Standard()
+    judged: tuple[str, ...] = ()
+    """Which signs are known and steady; see TrialStarted.judged."""
+    result: str = ""
+    """The result of the uninterrupted run: a digest, or what the result command printed."""
+    samples: dict[int, tuple[int, ...]] = {}
+    """Of a script that tells them: the samples of each step of the uninterrupted run."""
+    refused: tuple[str, ...] = ()
+    """What the command tried and was not let do, though it finished."""
+    remarks: tuple[str, ...] = ()
+    """What could not be judged, and why, in sentences."""
+
+
+class Golden(msgspec.Struct, frozen=True, kw_only=True):
+    """The golden runs of a command: two from the start, and one from each step that the second saved."""
+
+    one: Run
+    two: Run
+    resumed: tuple[Run, ...] = ()
+    saved: tuple[int, ...] = ()
+    """The steps that the second run saved."""
+    standard: Standard = Standard()
+    numbers: tuple[int, ...] = ()
+    rolling: bool = False
+    nonces: tuple[str, ...] = ()
+
+
+def facts_of(command: CommandSettings, golden: Golden, remarks: Sequence[str]) -> CommandFacts:
+    """What can be judged by. Raises UsageError for a sign of the user's that no golden run has shown."""
+    two, said = golden.two, list(remarks)
+    judged = [*_checkpoints(golden, said), *_lines(command, golden, said), *_result(command, golden, said)]
+    given = {
+        "resumed": "resumed" in judged,
+        "saved": "saved" in judged,
+        "result": command.result is not None or command.result_command is not None,
+    }
+    steady = samples_by_step(golden.one.told) == samples_by_step(two.told)
+    return CommandFacts(
+        checkpoints=command.checkpoints,
+        numbers=golden.numbers,
+        nonces=golden.nonces,
+        standard=golden.standard,
+        judged=tuple(judged),
+        result=two.result or "" if "result" in judged else "",
+        samples=samples_by_step(two.told) if steady else {},
+        refused=two.refused,
+        remarks=(*said, *(words for sign, words in _MORE.items() if not given[sign])),
+    )
+
+
+def _checkpoints(golden: Golden, remarks: list[str]) -> list[str]:
+    """Whether it is known what complete checkpoints look like."""
+    if not golden.saved:
+        return []
+    if golden.rolling and golden.standard.alike():
+        remarks.append(
+            "the files of the checkpoint differ from run to run, and its name is always the same: which save's it is can't be told, "
+            "so that what lies on storage is not judged"
+        )
+        return []
+    if golden.rolling and not golden.standard.steady():
+        remarks.append(
+            "the files of the checkpoint differ from run to run, and its name is always the same: "
+            "what is there counts as complete where it is exactly as some golden run left it"
+        )
+    if not golden.rolling and not golden.standard.same_content:
+        remarks.append(
+            "no file of a checkpoint has the same content in all golden runs, resumed ones included: "
+            "completeness is judged by names and sizes"
+        )
+    return ["checkpoints"]
+
+
+def _lines(command: CommandSettings, golden: Golden, remarks: list[str]) -> list[str]:
+    """Which lines were said, or told by the probe, and whether the step that was resumed from is always said."""
+    judged = []
+    two, resumed = golden.two, golden.resumed
+    tells = {what: any(at.what == what for run in (two, *resumed) for at in run.told) for what in ("resumed", "saved")}
+    if command.resumed is not None or tells["resumed"]:
+        steps = [run.said(command.resumed, "resumed") for run in resumed]
+        if resumed and not any(steps):
+            printed = resumed[0].output.strip()[-SHOWN:] or "nothing"
+            raise UsageError(
+                f"--resumed {command.resumed!r} matches no line of a run that had a checkpoint to resume from; it printed: {printed} "
+                "(a script that resumes only when it is told to needs --resume-args)"
+            )
+        judged.append("resumed")
+        if _say_their_step(golden.saved, steps):
+            judged.append("resumes")
+        else:
+            remarks.append(_other_steps(golden.saved, steps))
+    if command.saved is not None or tells["saved"]:
+        judged.append("saved")
+    return judged
+
+
+def _result(command: CommandSettings, golden: Golden, remarks: list[str]) -> list[str]:
+    """Whether the end is the same each time, and each time that it is resumed."""
+    one, two = golden.one.result, golden.two.result
+    if one is None or two is None:
+        return []
+    if not same_result(one, two, command):
+        remarks.append(
+            f"two golden runs end with different results ({one} and {two}): the command is not deterministic, so "
+            "whether a resumed run's result differs is not judged"
+        )
+        return []
+    ends = [run.result for run in golden.resumed if run.outcome == "finished"]
+    exact = bool(ends) and all(end is not None and same_result(two, end, command) for end in ends)
+    return ["result", "exact"] if exact else ["result"]
+
+
+def _say_their_step(saved: Sequence[int], said: Sequence[Sequence[int | None]]) -> bool:
+    """Whether each golden recovery said the very step that it was given, and no other.
+
+    From the last step there may be nothing left to do, so that it may say nothing.
+    """
+    told = list(zip(saved, map(set, said), strict=False))
+    return bool(told) and all(
+        steps == {step} or (not steps and place > 0 and place == len(told) - 1)
+        for place, (step, steps) in enumerate(told)
+    )
+
+
+def _other_steps(saved: Sequence[int], said: Sequence[Sequence[int | None]]) -> str:
+    """What golden recoveries said in place of the step that they were given."""
+    other = next(((step, set(steps)) for step, steps in zip(saved, said, strict=False) if set(steps) != {step}), None)
+    if other is None:
+        return "no golden recovery was run, so that which checkpoint is resumed from is not judged"
+    step, steps = other
+    told = " and ".join(str(step) for step in sorted(step for step in steps if step is not None)) or "none"
+    return (
+        f"without any fault, with step {step} saved last, the command said that it resumed from step {told}: it picks another "
+        "checkpoint than the newest, or its lines have other numbers than its files, so that which one it resumes from is not judged"
+    )

@@ -1,0 +1,82 @@
+"""One run of a command without faults, with all that is to be seen of it."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from chaosckpt.commands.output import matches
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.attempt import AttemptRun
+from chaosckpt.engine.runner.command_arena import files_in_out, out_of
+from chaosckpt.engine.runner.command_result import result_of
+from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.script_probe import told
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.programs import CommandProgram
+from chaosckpt.model import journal as j
+from chaosckpt.model.checkpoints import FileSeen
+from chaosckpt.model.command import CommandSettings
+from chaosckpt.model.operation import Operation
+from chaosckpt.model.topology import Topology
+
+_PATIENT = Deadlines(golden_seconds=60.0, floor_seconds=30.0)
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of the command, with all that is to be seen of it."""
+
+    outcome: str
+    seconds: float
+    trace: tuple[Operation, ...] = ()
+    files: tuple[FileSeen, ...] = ()
+    output: str = ""
+    refused: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    result: str | None = None
+    told: tuple[j.Probed, ...] = ()
+
+    def said(self, pattern: str | None, what: str) -> list[int | None]:
+        """The numbers in the lines that match, in order, and those that were told by the probe."""
+        return [*(step for step, _ in matches(self.output, pattern)), *(at.step for at in self.told if at.what == what)]
+
+
+def run_command(
+    arena: Arena,
+    command: CommandSettings,
+    topology: Topology,
+    *,
+    resuming: bool = False,
+    record: str = "operations",
+    report_modules: bool = False,
+) -> Run:
+    """Run the command once, without faults, on the storage as it is."""
+    order = AttemptOrder(
+        attempt=int(resuming),
+        intent="resume" if resuming else "start",
+        world_size=topology.world_size,
+        places=(),
+        record=record,  # type: ignore[arg-type]
+        program=CommandProgram(
+            argv=command.words(out_of(arena), topology.world_size, resuming=resuming), report_modules=report_modules
+        ),
+    )
+    events: list[j.AnyEvent] = []
+    started = time.monotonic()
+    outcome = AttemptRun(arena, order, topology, (), events.append, _PATIENT).run()
+    seconds = time.monotonic() - started
+    node = arena.nodes[0]
+    rows = [row for rank in node.records() for row in rank]
+    output = node.output()
+    return Run(
+        outcome=outcome,
+        seconds=seconds,
+        trace=tuple(row.operation for row in sorted(rows, key=lambda row: row.order)),
+        files=tuple(files_in_out(arena)),
+        output=output.printed,
+        refused=output.refused,
+        modules=output.modules,
+        result=result_of(arena, command),
+        told=tuple(told(output.told, int(resuming))),
+    )

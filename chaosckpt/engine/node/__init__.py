@@ -1,0 +1,1 @@
+"""The node process: it launches the ranks of one node, holds their operations, and answers the trial runner."""

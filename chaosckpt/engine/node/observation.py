@@ -1,0 +1,111 @@
+"""How a node observes the program that a process tree runs: what differs between a rank with a target and a command.
+
+Launching, killing, suspending, counting and the gate are the same for all (chaosckpt/engine/node/rank_process.py).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from chaosckpt.engine.gate.guard import Guard
+from chaosckpt.engine.node.phase import ObservedPhase, Phase, ReportedPhase
+from chaosckpt.engine.wire.orders import AttemptOrder, CommandNodeSettings, NodeSettings
+from chaosckpt.engine.wire.programs import CommandProgram
+from chaosckpt.engine.wire.reports import ImportedModules, Report
+from chaosckpt.engine.wire.requests import CommandOutput
+from chaosckpt.model.checkpoints import Naming
+from chaosckpt.model.operation import Operation
+from chaosckpt.probe import VARIABLE
+
+
+class Observation(Protocol):
+    """What is known of one tree's program while it runs."""
+
+    phase: Phase
+    low_descriptors: bool
+    """Whether files get numbers outside of the gate's band, too: by redirections of a shell, for one."""
+    guard: Guard | None
+    """What keeps the tree from changing files outside of the tiers."""
+    tail_bytes: int
+    """Of what it printed, so much is told at its end."""
+
+    def performed(self, operation: Operation) -> None:
+        """Take note of an operation that has had its effect."""
+
+    def reported(self, report: Report) -> bool:
+        """Take note of a report. False where it is nothing that the trial runner is to know."""
+
+    def output(self, printed: str) -> CommandOutput:
+        """What this program left to be read beside its files."""
+
+
+class JobObservation:
+    """A rank of a training job: it reports what it does."""
+
+    low_descriptors = False
+    guard: Guard | None = None
+    tail_bytes = 2000
+
+    def __init__(self) -> None:
+        self.phase: Phase = ReportedPhase()
+
+    def performed(self, operation: Operation) -> None:
+        """See Observation."""
+
+    def reported(self, report: Report) -> bool:
+        """See Observation."""
+        self.phase.report(report)
+        return True
+
+    def output(self, printed: str) -> CommandOutput:
+        """See Observation."""
+        return CommandOutput()
+
+
+class CommandObservation:
+    """An unmodified command: what it does is told by its operations. It may be a shell, or anything else."""
+
+    low_descriptors = True
+    tail_bytes = 12_000
+    """Enough of the end for an error of a rank and, behind it, all that torchrun has to say about it."""
+
+    def __init__(self, node: CommandNodeSettings, program: CommandProgram) -> None:
+        self._naming = Naming(node.checkpoints) if node.checkpoints else None
+        self.phase: Phase = ObservedPhase(self._naming, program.save_numbers)
+        self.guard: Guard | None = Guard(node.writable or (), files=node.writable is not None, network=not node.network)
+        self._read: set[int] = set()
+        self._modules: tuple[str, ...] = ()
+        self._told = Path(node.environment[VARIABLE])
+        self._told.unlink(missing_ok=True)
+
+    def performed(self, operation: Operation) -> None:
+        """See Observation."""
+        if self._naming is not None and operation.address.op == "open_read" and operation.result == 0:
+            step = self._naming.entry(operation.raw)
+            self._read |= set() if step is None else {step}
+
+    def reported(self, report: Report) -> bool:
+        """See Observation. A command only tells what it had imported, if it was asked."""
+        if isinstance(report, ImportedModules):
+            self._modules = report.modules
+        return False
+
+    def output(self, printed: str) -> CommandOutput:
+        """See Observation."""
+        assert self.guard is not None
+        return CommandOutput(
+            printed=printed,
+            refused=tuple(self.guard.refused),
+            modules=self._modules,
+            told=tuple(self._told.read_text(errors="replace").splitlines()) if self._told.exists() else (),
+            read=tuple(sorted(self._read)),
+        )
+
+
+def observation_of(order: AttemptOrder, settings: NodeSettings) -> Observation:
+    """The right one for what this attempt's ranks run."""
+    if isinstance(order.program, CommandProgram):
+        assert settings.command is not None
+        return CommandObservation(settings.command, order.program)
+    return JobObservation()

@@ -1,0 +1,170 @@
+"""Quiescence: whether a set of processes can go no further by itself, told from the kernel's counters, without a timer.
+
+Processes are quiescent when, between two samples, every thread sat in a system call that waits, none used CPU time, no
+socket queue held bytes (but for what a peer left behind that has closed) and no TCP byte moved. Threads that poll
+sockets with a short timeout (gloo's loop wakes every 10 ms) may run in between: their only inputs are those sockets.
+A thread that the gate holds counts as waiting. Timed waits can still end later: the harness acts at once when
+quiescence is established.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import struct
+from collections.abc import Iterable, Set
+
+from chaosckpt.engine.wire.requests import Sample, Socket
+
+_X86_64 = {
+    "read": 0, "poll": 7, "select": 23, "pause": 34, "accept": 43, "recvfrom": 45, "recvmsg": 47, "wait4": 61, "sigtimedwait": 128,
+    "sigsuspend": 130, "futex": 202, "epoll_wait": 232, "waitid": 247, "pselect6": 270, "ppoll": 271, "epoll_pwait": 281,
+    "accept4": 288, "recvmmsg": 299, "epoll_pwait2": 441, "futex_waitv": 449,
+}  # fmt: skip
+_AARCH64 = {
+    "epoll_pwait": 22, "read": 63, "pselect6": 72, "ppoll": 73, "waitid": 95, "futex": 98, "sigsuspend": 133, "sigtimedwait": 137,
+    "accept": 202, "recvfrom": 207, "recvmsg": 212, "accept4": 242, "recvmmsg": 243, "wait4": 260, "epoll_pwait2": 441,
+    "futex_waitv": 449,
+}  # fmt: skip
+_WAITS = _X86_64 if platform.machine() == "x86_64" else _AARCH64
+_WAITING = frozenset(_WAITS.values())
+_POLLING = frozenset(_WAITS[name] for name in ("epoll_wait", "epoll_pwait") if name in _WAITS)
+_SHORT_POLL_MS = 1000
+
+_NETLINK_SOCK_DIAG = 4
+_SOCK_DIAG_BY_FAMILY = 20
+_NLM_F_REQUEST_DUMP = 0x301
+_NLMSG_ERROR, _NLMSG_DONE = 2, 3
+_INET_DIAG_INFO = 2
+_TCP_TIME_WAIT, _TCP_CLOSE_WAIT, _TCP_LISTEN = 6, 8, 10
+_STATES = 0xFFF & ~(1 << _TCP_TIME_WAIT | 1 << _TCP_LISTEN)
+"""Those in which a socket can be some process's and move bytes. Of past trials, hundreds of sockets are in TIME_WAIT."""
+_HEADER = struct.Struct("=IHHII")
+_BYTES_ACKED_OFFSET = 120  # of tcpi_bytes_acked, followed by tcpi_bytes_received, in struct tcp_info
+
+
+class SocketCounters:
+    """Queues and byte counters of TCP sockets, asked from the kernel through one netlink socket."""
+
+    def __init__(self) -> None:
+        self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_SOCK_DIAG)
+
+    def of(self, inodes: Set[int]) -> list[Socket]:
+        """The rows of these sockets, sorted; listeners left out."""
+        found: list[Socket] = []
+        for family in (socket.AF_INET, socket.AF_INET6):
+            body = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 1 << (_INET_DIAG_INFO - 1), 0, _STATES)
+            header = _HEADER.pack(_HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST_DUMP, 1, 0)
+            self._netlink.send(header + body)
+            found.extend(row for row in self._dump() if row[0] in inodes)
+        return sorted(found)
+
+    def _dump(self) -> Iterable[Socket]:
+        while True:
+            reply, offset = self._netlink.recv(1 << 18), 0
+            while offset + _HEADER.size <= len(reply):
+                length, kind, *_ = _HEADER.unpack_from(reply, offset)
+                if kind in (_NLMSG_DONE, _NLMSG_ERROR):
+                    return
+                row = _parse(reply, offset, length)
+                if row is not None:
+                    yield row
+                offset += (length + 3) & ~3
+
+    def close(self) -> None:
+        self._netlink.close()
+
+
+def _parse(reply: bytes, offset: int, length: int) -> Socket | None:
+    """One struct inet_diag_msg with its attributes (linux/inet_diag.h)."""
+    message = offset + _HEADER.size
+    state = reply[message + 1]
+    if state == _TCP_LISTEN:
+        return None
+    _, receive_queue, send_queue, _, inode = struct.unpack_from("=IIIII", reply, message + 52)
+    attribute, acknowledged, received = message + 72, 0, 0
+    while attribute + 4 <= offset + length:
+        size, kind = struct.unpack_from("=HH", reply, attribute)
+        if kind == _INET_DIAG_INFO and size >= 4 + _BYTES_ACKED_OFFSET + 16:
+            acknowledged, received = struct.unpack_from("=QQ", reply, attribute + 4 + _BYTES_ACKED_OFFSET)
+        attribute += max(4, (size + 3) & ~3)
+    return inode, state, receive_queue, send_queue, acknowledged, received
+
+
+def sockets_of(pid: int) -> set[int]:
+    """Inodes of the sockets that a process has open; empty when it is gone."""
+    directory = f"/proc/{pid}/fd"
+    inodes: set[int] = set()
+    try:
+        names = os.listdir(directory)
+    except OSError:
+        return inodes
+    for name in names:
+        try:
+            link = os.readlink(f"{directory}/{name}")
+        except OSError:
+            continue
+        if link.startswith("socket:["):
+            inodes.add(int(link[8:-1]))
+    return inodes
+
+
+def _line(path: str) -> bytes:
+    """The one line of a file in /proc. A sample reads dozens, and a file object takes three times as long as a descriptor."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, 4096)
+    finally:
+        os.close(descriptor)
+
+
+def threads_waiting(pid: int, held: Set[int]) -> list[tuple[int, int | None]] | None:
+    """(thread, CPU nanoseconds) of each thread when all wait (None for a short poller's CPU time); None when one doesn't.
+
+    A process that is gone, or a zombie, has no thread that could go on: an empty list.
+    """
+    rows: list[tuple[int, int | None]] = []
+    directory = f"/proc/{pid}/task"
+    try:
+        names = os.listdir(directory)
+    except OSError:
+        return rows
+    for name in names:
+        thread = int(name)
+        try:
+            cpu = int(_line(f"{directory}/{name}/schedstat").split()[0])
+            if thread not in held:
+                call = _line(f"{directory}/{name}/syscall").split()
+        except OSError:
+            continue  # this thread ended between the listing and the sample
+        if thread in held:
+            rows.append((thread, cpu))
+            continue
+        if call[0] == b"running":
+            return None
+        number = int(call[0])
+        if number == -1:
+            continue  # blocked outside of any system call: a zombie
+        if number not in _WAITING:
+            return None
+        polls = number in _POLLING and 0 <= int(call[4], 16) <= _SHORT_POLL_MS
+        rows.append((thread, None if polls else cpu))
+    return rows
+
+
+def sample(processes: Iterable[tuple[int, Set[int]]], counters: SocketCounters, operations: int) -> Sample | None:
+    """What is seen of (process, threads held by the gate), `operations` being performed so far. None when something still moves."""
+    listed = list(processes)
+    inodes: set[int] = set().union(*(sockets_of(pid) for pid, _ in listed)) if listed else set()
+    sockets = counters.of(inodes) if inodes else []
+    # What a peer that has closed left behind may lie unread for ever (its FIN counts as a byte); nothing more will come.
+    if any((receive and state != _TCP_CLOSE_WAIT) or send for _, state, receive, send, _, _ in sockets):
+        return None
+    threads: list[tuple[int, int | None]] = []
+    for pid, held in listed:
+        rows = threads_waiting(pid, held)
+        if rows is None:
+            return None
+        threads.extend(rows)
+    return Sample(tuple(sorted(threads, key=lambda row: row[0])), tuple(sockets), operations)

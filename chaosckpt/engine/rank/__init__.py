@@ -1,0 +1,1 @@
+"""The process of a rank, and the programs that it can run."""

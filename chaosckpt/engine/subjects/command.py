@@ -1,0 +1,229 @@
+"""A command as subject: an unmodified training script, known by its files, its lines and its result alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import MappingProxyType
+
+import msgspec
+
+from chaosckpt.commands.output import matches
+from chaosckpt.engine.golden.command import CommandGolden
+from chaosckpt.engine.golden.command_facts import CommandFacts
+from chaosckpt.engine.runner import gate_mode
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.command_arena import files_in_out, is_forked, open_command_arena, out_of
+from chaosckpt.engine.runner.command_result import result_of, same_result
+from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.runner.ranks import Record
+from chaosckpt.engine.script_probe import told
+from chaosckpt.engine.subjects.base import Ended, Launch, Prepared, Subject, SubjectTrial
+from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.programs import CommandProgram
+from chaosckpt.errors import UsageError
+from chaosckpt.model import journal as j
+from chaosckpt.model.census import Census, Label
+from chaosckpt.model.checkpoints import Naming, StepFiles, by_step
+from chaosckpt.model.command import CommandSettings
+from chaosckpt.model.fault import Fault
+from chaosckpt.model.operation import Address
+from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.schedule import Schedule, to_builtins
+from chaosckpt.model.topology import Topology
+from chaosckpt.plugins import fault_kinds
+
+_NEEDS_NODES = frozenset({"node-loss", "local-storage-loss", "shared-storage-loss"})
+"""Kinds that need nodes with storage of their own."""
+_NEEDS_A_TARGET = frozenset({"bit-flip", "truncation", "mtimes", "stale-save"})
+"""Kinds that change what lies on storage between two attempts, by what a target's census says of it."""
+_SILENT = frozenset({"cut", "sigkill", "latency"})
+"""Kinds that a command doesn't notice while it lives."""
+
+
+class CommandSubject(Subject):
+    """A command. Its golden runs also tell its checkpoints' names, where the user doesn't, and which of its signs can be relied on.
+
+    Golden results are never cached: what a command imports, reads and is told by its environment is known to nobody, and those of an
+    earlier version of it would make findings of everything that was changed since.
+    """
+
+    spreads = False
+    cached = False
+    only_for_targets = MappingProxyType(
+        {
+            "drill": "a drill needs a target, and this scenario has a [command]; `chaosckpt fuzz` tests unmodified commands",
+            "measure": "{name} runs an unmodified command, whose saves have no beginning and no end that could be timed; "
+            "measure needs a target (`chaosckpt list targets`)",
+        }
+    )
+    needs_golden_runs = True
+
+    def __init__(self, scenario: Scenario, command: CommandSettings, prepared: Prepared | None = None) -> None:
+        if prepared is not None and prepared.facts is not None:
+            command = msgspec.structs.replace(command, checkpoints=prepared.facts.checkpoints)
+            scenario = msgspec.structs.replace(scenario, command=command)
+        super().__init__(scenario, prepared)
+        self.command = command
+
+    def open_arena(self) -> Arena:
+        return open_command_arena(self.scenario, self.command, self.modules)
+
+    def golden_runs(self, progress: Callable[[str], None]) -> Prepared:
+        if gate_mode.choose(self.scenario) != "seccomp":
+            raise UsageError(
+                "an unmodified command can only be watched through the gate, which this machine refuses; see `chaosckpt doctor`"
+            )
+        progress("starting the command's node")
+        golden = CommandGolden(
+            self.scenario,
+            self.command,
+            lambda modules: open_command_arena(self.scenario, self.command, modules),
+            progress,
+        )
+        census, facts = golden.measure()
+        modules = golden.modules
+        launch: Launch = "fork" if modules else "exec"
+        return Prepared(census=census, modules=modules, launch=launch, facts=facts, remarks=facts.remarks)
+
+    def kinds(self) -> dict[str, type[Fault]]:
+        unfit = _NEEDS_NODES | _NEEDS_A_TARGET
+        return {name: kind for name, kind in fault_kinds().items() if name not in unfit}
+
+    def launch(self) -> Launch:
+        return "fork" if is_forked(self.command) else "exec"
+
+    @property
+    def facts(self) -> CommandFacts:
+        """What its golden runs have shown. Without them a trial of a command has nothing to be compared with."""
+        assert self.prepared is not None
+        assert self.prepared.facts is not None
+        return self.prepared.facts
+
+    def started(self, trial: str, schedule: Schedule, arena: Arena) -> j.TrialStarted:
+        return j.TrialStarted(
+            trial=trial,
+            schedule=to_builtins(schedule),
+            guarantees=self.scenario.target.guarantees or arena.nodes[0].facts.guarantees,
+            scenario=self.scenario.name,
+            total_steps=0,
+            judged=self.facts.judged,
+            saves=tuple(sorted(self.facts.standard.variants)),
+            samples=self.facts.samples,
+        )
+
+    def trial(self, arena: Arena, deadlines: Deadlines, record: Record, events: Sequence[j.AnyEvent]) -> CommandTrial:
+        assert self.prepared is not None
+        return CommandTrial(self.command, self.facts, self.prepared.census, arena, record)
+
+
+class CommandTrial(SubjectTrial):
+    """What the storage of a command held after each attempt, which decides how it is launched and what it is held to."""
+
+    def __init__(
+        self, command: CommandSettings, facts: CommandFacts, census: Census, arena: Arena, record: Record
+    ) -> None:
+        super().__init__(record)
+        self._command = command
+        self._facts = facts
+        self._census = census
+        self._arena = arena
+        self._naming = Naming(command.checkpoints) if command.checkpoints else None
+        self._any_saved = False
+        self._newest = 0
+        self._files: StepFiles = {}
+        self._savers: dict[int, int] = {}
+        """The number of ranks of the attempt that wrote to each step's files last."""
+        self._as_ever = True
+        """Whether nothing but deaths without a word were injected: what gets a signal or an error may save another step."""
+        arena.nodes[0].decode(facts.nonces)
+
+    def order(self, number: int, topology: Topology, faults: Sequence[Fault]) -> AttemptOrder:
+        resuming = self._any_saved
+        return AttemptOrder(
+            attempt=number,
+            intent="resume" if resuming else "start",
+            world_size=topology.world_size,
+            places=(),
+            faults=tuple(fault.to_builtins() for fault in faults),
+            program=CommandProgram(
+                argv=self._command.words(out_of(self._arena), topology.world_size, resuming=resuming),
+                save_numbers=tuple(step for step in self._facts.numbers if step > self._newest),
+            ),
+        )
+
+    def recorder(self, topology: Topology) -> Record:
+        """A record that labels what a fault struck as the golden run does that this attempt follows.
+
+        While a command runs, a temporary name doesn't tell yet of which checkpoint it is going to be a part.
+        """
+        runs = [self._census.run(topology, self._newest or None), self._census.main]
+        labels: dict[Address, Label] = {}
+        for golden in reversed([run for run in runs if run is not None]):
+            labels.update({point.address: point.label for point in golden.points})
+
+        def record(event: j.AnyEvent) -> None:
+            if isinstance(event, j.FaultInjected) and event.operation is not None:
+                label = labels.get(event.operation.address)
+                event = event if label is None else msgspec.structs.replace(event, label=str(label))
+            self._record(event)
+
+        return record
+
+    def after(self, attempt: Ended) -> None:
+        """Record what it said, which checkpoints lie on storage, and, at the end, its result."""
+        silent = all(fault.kind in _SILENT for fault in attempt.faults)
+        self._as_ever = self._as_ever and attempt.topology == attempt.previous and silent
+        read = self._record_output(attempt.number)
+        self._record_checkpoints(attempt.number, attempt.topology.world_size, read)
+        if attempt.closing and attempt.outcome == "finished":
+            self._record_result(attempt.number)
+
+    def end(self, last: int) -> None:
+        """What lies on storage was recorded after each attempt."""
+
+    def _record_output(self, number: int) -> tuple[int, ...]:
+        """Record what the command said and what it was refused; returns the steps of which it read files."""
+        output = self._arena.nodes[0].output()
+        for event in told(output.told, number):
+            self._record(event)
+            if event.what != "trained" and event.rank == 0:
+                words = f"{event.what} step {event.step}, by the probe"
+                self._record(j.Said(attempt=number, what=event.what, step=event.step, line=words))
+        for what, pattern in (("resumed", self._command.resumed), ("saved", self._command.saved)):
+            for step, line in matches(output.printed, pattern):
+                self._record(j.Said(attempt=number, what=what, step=step, line=line))  # type: ignore[arg-type]
+        for refused in output.refused:
+            self._record(j.Untraced(attempt=number, rank=0, what=f"{refused} was refused", refused=True))
+        return output.read
+
+    def _record_checkpoints(self, number: int, ranks: int, read: tuple[int, ...]) -> None:
+        """Record which checkpoints lie on storage, complete or not."""
+        naming, standard = self._naming, self._facts.standard
+        if naming is None:
+            return
+        there = files_in_out(self._arena)
+        files, spare = by_step(there, naming), standard.spare(there, naming)
+        self._savers |= {step: ranks for step, found in files.items() if found != self._files.get(step)}
+        self._files = files
+        differing = standard.looked_at(files, naming, self._facts.numbers, self._savers, as_ever=self._as_ever)
+        whole = [step for step, wrong in differing.items() if wrong is None]
+        self._newest = max(whole or spare, default=0)
+        self._any_saved = self._any_saved or bool(files)
+        self._record(
+            j.CheckpointsSeen(
+                attempt=number,
+                complete=tuple(whole),
+                partial=tuple(step for step, wrong in differing.items() if wrong is not None),
+                differing={step: wrong for step, wrong in differing.items() if wrong is not None},
+                read=None if naming.rolling else read,
+                spare=spare,
+            )
+        )
+
+    def _record_result(self, number: int) -> None:
+        """Record whether the command's result is that of the uninterrupted run."""
+        if "result" not in self._facts.judged:
+            return
+        found = result_of(self._arena, self._command) or "none"
+        equal = same_result(self._facts.result, found, self._command)
+        self._record(j.ResultCompared(attempt=number, equal=equal, expected=self._facts.result, seen=found))

@@ -1,0 +1,1 @@
+"""What the processes of one trial say to one another."""

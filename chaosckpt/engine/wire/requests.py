@@ -1,0 +1,227 @@
+"""What a trial runner asks of a node process: one request for each verb, each with the type of its reply.
+
+A request travels in an envelope with a number, and the reply carries that number back. Both ends dispatch by type: the runner's stub
+is chaosckpt/engine/runner/node_client.py, the node answers in chaosckpt/engine/node/server.py.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Generic, TypeVar, get_args
+
+import msgspec
+
+from chaosckpt.engine.wire.orders import AttemptOrder, NodeSettings
+from chaosckpt.engine.wire.reports import Cause, Labelled, Rendezvous
+from chaosckpt.model.checkpoints import FileSeen
+from chaosckpt.model.mutation import Mutated, Mutation
+from chaosckpt.model.operation import Address
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+def _verb(name: str) -> str:
+    """The tag of a request's class: `KillHolder` reads "kill holder", as errors say it."""
+    return re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()
+
+
+class Ask(msgspec.Struct, Generic[T_co], frozen=True, tag_field="verb", tag=_verb):
+    """Base of every request; its parameter is the type of the reply."""
+
+
+Socket = tuple[int, int, int, int, int, int]
+"""(inode, state, receive queue, send queue, bytes acknowledged, bytes received) of a TCP socket."""
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """What a node saw of its ranks while nothing moved. Two equal samples, one after the other, are quiescence."""
+
+    threads: tuple[tuple[int, int | None], ...]
+    """(thread, CPU nanoseconds, or None for one that polls) of every thread."""
+    sockets: tuple[Socket, ...]
+    operations: int
+    """Performed so far by all ranks of the node."""
+
+
+class CommandOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command's attempt left to be read beside its files."""
+
+    printed: str = ""
+    """The end of what it printed."""
+    refused: tuple[str, ...] = ()
+    """What the guard kept it from."""
+    modules: tuple[str, ...] = ()
+    """What it had imported, where that was asked."""
+    told: tuple[str, ...] = ()
+    """The lines that it wrote by the probe."""
+    read: tuple[int, ...] = ()
+    """The steps of whose files it opened some for reading."""
+
+
+class Start(Ask[None], frozen=True):
+    """Launch the ranks of one attempt."""
+
+    order: AttemptOrder
+
+
+class Meet(Ask[None], frozen=True):
+    """Tell this node's ranks where the process group meets."""
+
+    place: Rendezvous
+
+
+class TakeSample(Ask[Sample | None], frozen=True):
+    """See Node.sample."""
+
+
+class IsQuiescent(Ask[bool], frozen=True):
+    """See Node.quiescent."""
+
+
+class Freeze(Ask[None], frozen=True):
+    """See Node.freeze."""
+
+
+class Kill(Ask[bool], frozen=True):
+    """See Node.kill."""
+
+    ranks: tuple[int, ...] | None
+    by: Cause
+
+
+class KillHolder(Ask[None], frozen=True):
+    """See Node.kill_holder."""
+
+    fault: int
+
+
+class Suspend(Ask[bool], frozen=True):
+    """See Node.suspend."""
+
+    rank: int
+
+
+class Wake(Ask[bool], frozen=True):
+    """See Node.wake."""
+
+    rank: int
+
+
+class Terminate(Ask[None], frozen=True):
+    """See Node.terminate."""
+
+    ranks: tuple[int, ...]
+
+
+class Activate(Ask[None], frozen=True):
+    """See Node.activate."""
+
+    fault: int
+    on: bool
+
+
+class Resume(Ask[None], frozen=True):
+    """See Node.resume."""
+
+    fault: int
+
+
+class Reset(Ask[None], frozen=True):
+    """See Node.reset."""
+
+    directories: tuple[str, ...]
+
+
+class Drop(Ask[int], frozen=True):
+    """See Node.drop."""
+
+    directory: str
+
+
+class ListFiles(Ask[list[tuple[str, int]]], frozen=True):
+    """See Node.inventory."""
+
+    tiers: dict[str, str]
+
+
+class Mutate(Ask[list[Mutated]], frozen=True):
+    """See Node.mutate."""
+
+    tier: str
+    directory: str
+    mutation: Mutation
+
+
+class Lose(Ask[int], frozen=True):
+    """See Node.lose."""
+
+    directory: str
+
+
+class GetRecords(Ask[list[list[Labelled]]], frozen=True):
+    """See Node.records."""
+
+
+class GetCounts(Ask[dict[int, int]], frozen=True):
+    """See Node.counts."""
+
+
+class GetLatest(Ask[dict[int, list[Address]]], frozen=True):
+    """See Node.latest."""
+
+
+class Use(Ask[None], frozen=True):
+    """See Node.use."""
+
+    settings: NodeSettings
+
+
+class Decode(Ask[None], frozen=True):
+    """See Node.decode."""
+
+    patterns: tuple[str, ...]
+
+
+class GetOutput(Ask[CommandOutput], frozen=True):
+    """See Node.output."""
+
+
+class GetManifest(Ask[list[FileSeen]], frozen=True):
+    """See Node.manifest."""
+
+    tier: str
+    directory: str
+
+
+Request = (
+    Start | Meet | TakeSample | IsQuiescent | Freeze | Kill | KillHolder | Suspend | Wake | Terminate | Activate | Resume | Reset
+    | Drop | ListFiles | Mutate | Lose | GetRecords | GetCounts | GetLatest | Use | Decode | GetOutput | GetManifest
+)  # fmt: skip
+
+
+class Envelope(msgspec.Struct, frozen=True):
+    """A request and the number by which its reply is known."""
+
+    number: int
+    request: Request
+
+
+class Reply(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
+    """The answer to the request of that number: a value, still encoded, or an error sentence."""
+
+    number: int
+    value: msgspec.Raw = msgspec.Raw(msgspec.msgpack.encode(None))
+    error: str = ""
+
+
+def verb_of(request: Ask[object]) -> str:
+    """The request in words, for an error."""
+    return str(request.__struct_config__.tag)
+
+
+_REPLIES = {kind: msgspec.msgpack.Decoder(get_args(kind.__orig_bases__[0])[0]) for kind in get_args(Request)}
+
+
+def reply_to(request: Ask[T_co], value: msgspec.Raw) -> T_co:
+    """The decoded reply to this request."""
+    return _REPLIES[type(request)].decode(value)  # type: ignore[no-any-return]

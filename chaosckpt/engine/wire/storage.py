@@ -1,0 +1,155 @@
+"""Storage directories of a campaign: made, marked and emptied by the harness, and nobody else's."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from chaosckpt.engine.wire.process_tree import started
+from chaosckpt.errors import HarnessError, UsageError
+
+MARK = ".chaosckpt-storage"
+PREFIX = "chaosckpt-storage-"
+_FULL_BYTES = 1 << 20
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """Who made a storage directory: a process of this machine, told from a later one of the same number by when it began.
+
+    `numbers` names the space that its number belongs to: containers of one machine, and of one host name, count for themselves.
+    """
+
+    pid: int
+    began: str
+    host: str
+    numbers: str = ""
+    note: str = "Made by chaosckpt, which empties and removes this directory. Keep nothing here."
+
+
+def make(path: Path) -> Path:
+    """Make a new directory with the harness's mark in it; tiers go below. Raises FileExistsError when it is there already."""
+    path.mkdir(parents=True)
+    return _mark(path)
+
+
+def _mark(path: Path) -> Path:
+    owner = Owner(os.getpid(), started(os.getpid()), os.uname().nodename, _numbers())
+    (path / MARK).write_bytes(msgspec.json.encode(owner) + b"\n")
+    return path
+
+
+def make_below(base: str | None) -> Path:
+    """A new marked directory below `base` (default: the temporary directory). Raises UsageError where none can be made.
+
+    What a killed harness left there before is removed first.
+    """
+    parent = Path(base) if base is not None else Path(tempfile.gettempdir())
+    if not parent.is_dir():
+        raise UsageError(f"the storage directory {parent} is not there; make it, or name another one in [storage]")
+    sweep(parent)
+    try:
+        return _mark(Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent)))
+    except OSError as error:
+        raise UsageError(
+            f"no storage can be made in {parent}: {error.strerror}; name another directory in [storage]"
+        ) from error
+
+
+def sweep(parent: Path) -> list[Path]:
+    """Remove storage directories that a dead harness of this machine left below `parent`; returns which."""
+    removed = []
+    for path in sorted(parent.glob(PREFIX + "*")):
+        try:
+            owner = msgspec.json.decode((path / MARK).read_bytes(), type=Owner)
+        except (OSError, msgspec.DecodeError):
+            continue
+        here = (os.uname().nodename, _numbers())
+        if (owner.host, owner.numbers) == here and started(owner.pid) != owner.began:
+            with contextlib.suppress(OSError):  # another harness may sweep it at the same time
+                remove(path)
+            removed.append(path)
+    return removed
+
+
+def _numbers() -> str:
+    """The process number namespace of this process, as in `pid:[4026531836]`; empty where there is no telling."""
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+
+
+def empty(tier: Path) -> int:
+    """Delete what a tier's directory holds and leave it empty; returns how many files that were.
+
+    The directory above must carry the mark. Raises HarnessError where it doesn't.
+    """
+    require_mark(tier)
+    files = sum(len(names) for _, _, names in os.walk(tier))
+    if tier.exists():
+        shutil.rmtree(tier)
+    tier.mkdir()
+    return files
+
+
+def require_mark(tier: Path) -> None:
+    """Raise HarnessError where the directory above a tier's doesn't carry the mark, so that its content isn't ours."""
+    if not (tier.parent / MARK).is_file():
+        raise HarnessError(
+            f"{tier} is not below a directory marked by chaosckpt ({tier.parent / MARK} is missing); it is left alone"
+        )
+
+
+def files(tier: str, directory: str) -> Iterator[tuple[str, str]]:
+    """(`tier:relative`, path) of every file below a tier's directory."""
+    for base, _, names in os.walk(directory):
+        for name in names:
+            path = os.path.join(base, name)
+            yield f"{tier}:{os.path.relpath(path, directory)}", path
+
+
+def manifest(tier: str, directory: str) -> Iterator[tuple[str, int, str]]:
+    """(`tier:relative`, bytes, digest of the content) of every file below a tier's directory; a link's content is where it leads."""
+    for shown, path in files(tier, directory):
+        if os.path.islink(path):
+            target = os.readlink(path).encode(errors="surrogateescape")
+            yield shown, len(target), "link:" + hashlib.blake2b(target, digest_size=16).hexdigest()
+            continue
+        with open(path, "rb") as file:
+            yield (
+                shown,
+                os.fstat(file.fileno()).st_size,
+                hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest(),
+            )
+
+
+def shortage(path: Path) -> str:
+    """In words, that the file system of this path is full; empty where it isn't."""
+    free = shutil.disk_usage(path).free
+    return f"; only {free} bytes are free where it writes ({path})" if free < _FULL_BYTES else ""
+
+
+def remove(path: Path) -> None:
+    """Delete a directory that `make` made; without its mark it is left alone, and one that is gone already is fine."""
+    if (path / MARK).is_file():
+        _clear(path)
+        (path / MARK).unlink(missing_ok=True)
+        path.rmdir()
+
+
+def _clear(path: Path) -> None:
+    """Delete all but the mark: whoever is killed here leaves a directory that the next one still knows."""
+    for child in path.iterdir():
+        if child.name == MARK:
+            continue
+        if child.is_dir() and not child.is_symlink():
+            shutil.rmtree(child)
+        else:
+            child.unlink(missing_ok=True)
