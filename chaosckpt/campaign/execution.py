@@ -16,7 +16,7 @@ from chaosckpt.engine.reference import References
 from chaosckpt.engine.script_arena import ScriptArena
 from chaosckpt.engine.script_facts import CommandFacts
 from chaosckpt.engine.script_trial import run_script_trial
-from chaosckpt.engine.trial import run_trial
+from chaosckpt.engine.trial import ObserveStorage, run_trial
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census
@@ -97,20 +97,34 @@ class Executor:
         self._facts = facts
         self._references = References(scenario)
 
-    def run(self, schedule: Schedule, trial: str, write: Callable[[str, j.AnyEvent], None] | None = None) -> Executed:
-        """Run and judge one schedule. A hang is run again alone, with three times the patience, before it is believed."""
+    def run(
+        self,
+        schedule: Schedule,
+        trial: str,
+        write: Callable[[str, j.AnyEvent], None] | None = None,
+        observe_storage: ObserveStorage | None = None,
+    ) -> Executed:
+        """Run and judge one schedule. A hang is run again alone, with three times the patience, before it is believed.
+
+        `observe_storage` sees every run from its attempt 0 on; the last run is the one that is returned.
+        """
         with self._turns.beside_others():
-            executed = self._run(schedule, trial, self._deadlines, write or self.write)
+            executed = self._run(schedule, trial, self._deadlines, write or self.write, observe_storage)
         if not executed.troubled and any(
             isinstance(event, j.AttemptEnded) and event.outcome == "hung" for event in executed.journal.events
         ):
             patient = msgspec.structs.replace(self._deadlines, factor=CONFIRMING_FACTOR)
             with self._turns.alone():
-                executed = self._run(schedule, trial, patient, write or self.write)
+                executed = self._run(schedule, trial, patient, write or self.write, observe_storage)
         return executed
 
     def _run(
-        self, schedule: Schedule, trial: str, deadlines: Deadlines, write: Callable[[str, j.AnyEvent], None]
+        self,
+        schedule: Schedule,
+        trial: str,
+        deadlines: Deadlines,
+        write: Callable[[str, j.AnyEvent], None],
+        observe_storage: ObserveStorage | None,
     ) -> Executed:
         seen: list[j.AnyEvent] = []
         for retry in range(RETRIES + 1):
@@ -121,7 +135,7 @@ class Executor:
                 write(trial, event)
 
             try:
-                journal = self._perform(schedule, trial, deadlines, record)
+                journal = self._perform(schedule, trial, deadlines, record, observe_storage)
                 return Executed(journal, check(self.scenario, journal))
             except HarnessError as error:
                 LOG.warning("harness trouble", trial=trial, retry=retry, why=str(error))
@@ -132,7 +146,12 @@ class Executor:
         return Executed(journal, check(self.scenario, journal), troubled=True)
 
     def _perform(
-        self, schedule: Schedule, trial: str, deadlines: Deadlines, write: Callable[[j.AnyEvent], None]
+        self,
+        schedule: Schedule,
+        trial: str,
+        deadlines: Deadlines,
+        write: Callable[[j.AnyEvent], None],
+        observe_storage: ObserveStorage | None,
     ) -> j.Journal:
         if self._facts is not None and self._census is not None and isinstance(self.arena, ScriptArena):
             return run_script_trial(
@@ -144,6 +163,7 @@ class Executor:
                 trial=trial,
                 deadlines=deadlines,
                 write=write,
+                observe_storage=observe_storage,
             )
         return run_trial(
             self.scenario,
@@ -154,4 +174,5 @@ class Executor:
             write=write,
             references=self._references,
             census=self._census,
+            observe_storage=observe_storage,
         )

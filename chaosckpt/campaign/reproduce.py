@@ -23,6 +23,7 @@ from chaosckpt.model.schedule import Schedule, decode
 from chaosckpt.model.summary import Replay, Reproduction
 from chaosckpt.model.verdict import Verdict, Violation
 from chaosckpt.plugins import fault_kinds
+from chaosckpt.report.reproduction import NAME as SCRIPT
 from chaosckpt.strategies.drawing import draw
 
 MOST_DIFFERENCES = 6
@@ -114,7 +115,7 @@ def _scenario_of(folder: Path) -> Scenario:
         return scenario.read(path)
     except UsageError:
         text = path.read_text(encoding="utf-8") if path.exists() else ""
-        copies = sorted(folder.glob("*.py"))
+        copies = sorted(path for path in folder.glob("*.py") if path.name != SCRIPT)
         if not copies or ".py:" not in text:
             raise
         data = tomllib.loads(text)

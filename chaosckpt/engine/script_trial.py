@@ -16,7 +16,7 @@ from chaosckpt.engine.script_probe import told
 from chaosckpt.engine.script_result import result_of, same_result
 from chaosckpt.engine.script_run import matches
 from chaosckpt.engine.script_warm import PROMISES
-from chaosckpt.engine.trial import journalled, strike_between
+from chaosckpt.engine.trial import ObserveStorage, journalled, strike_between
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census, Label
 from chaosckpt.model.checkpoints import Naming, StepFiles, by_step
@@ -38,10 +38,12 @@ def run_script_trial(
     trial: str,
     deadlines: Deadlines,
     write: Callable[[j.AnyEvent], None] = lambda event: None,
+    observe_storage: ObserveStorage | None = None,
 ) -> j.Journal:
     """Run every attempt of the schedule, then a closing one without faults, on emptied storage.
 
-    `write` receives each event as it happens. Harness trouble stands in the journal and is raised as well.
+    `write` receives each event as it happens, `observe_storage` is called as in `run_trial`. Harness trouble stands in the journal
+    and is raised as well.
     """
     started = j.TrialStarted(
         trial=trial,
@@ -57,7 +59,9 @@ def run_script_trial(
         started,
         arena,
         write,
-        lambda record, events: _ScriptTrial(scenario, arena, facts, census, deadlines, record).run(schedule),
+        lambda record, events: _ScriptTrial(scenario, arena, facts, census, deadlines, record, observe_storage).run(
+            schedule
+        ),
     )
 
 
@@ -74,6 +78,7 @@ class _ScriptTrial:
         census: Census,
         deadlines: Deadlines,
         record: Record,
+        observe_storage: ObserveStorage | None,
     ) -> None:
         assert scenario.command is not None
         self.scenario = scenario
@@ -83,6 +88,7 @@ class _ScriptTrial:
         self.census = census
         self.deadlines = deadlines
         self.record = record
+        self.observe_storage = observe_storage
         self.naming = Naming(self.command.checkpoints) if self.command.checkpoints else None
         self.any_saved = False
         self.newest = 0
@@ -102,6 +108,8 @@ class _ScriptTrial:
         for number, (plan, topology) in enumerate(zip(plans, schedule.topologies(first), strict=True)):
             self.attempt(number, plan.faults, topology, previous, closing=number == len(plans) - 1)
             previous = topology
+        if self.observe_storage is not None:
+            self.observe_storage(len(plans), self.arena)
 
     def attempt(
         self, number: int, faults: tuple[Fault, ...], topology: Topology, previous: Topology, *, closing: bool
@@ -120,6 +128,8 @@ class _ScriptTrial:
         record = self._with_labels(topology)
         run = AttemptRun(self.arena, order, topology, faults, record, self.deadlines)
         strike_between(run, faults, number, previous, self.record)
+        if self.observe_storage is not None:
+            self.observe_storage(number, self.arena)
         self.record(
             j.AttemptStarted(
                 attempt=number,

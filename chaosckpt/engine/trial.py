@@ -21,6 +21,9 @@ from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import AttemptPlan, Schedule, to_builtins
 from chaosckpt.model.topology import Topology
 
+ObserveStorage = Callable[[int, Arena], None]
+"""Looks at an arena's storage while no rank runs; the number is that of the attempt that will find it so."""
+
 
 def run_trial(
     scenario: Scenario,
@@ -32,12 +35,14 @@ def run_trial(
     write: Callable[[j.AnyEvent], None] = lambda event: None,
     references: References | None = None,
     census: Census | None = None,
+    observe_storage: ObserveStorage | None = None,
 ) -> j.Journal:
     """Run every attempt of the schedule, then a closing one without faults, on emptied storage.
 
     `write` receives each event as it happens. With `references`, each attempt is followed by what it should have trained; with
-    the `census`, the trial by what it left on storage. Harness trouble ends the trial and stands in the journal (HarnessTrouble);
-    it is raised as well, so that the caller can replace what broke.
+    the `census`, the trial by what it left on storage. `observe_storage` is called before each launch, when all that strikes
+    between attempts has struck, with the attempt's number, and after the last one with the next number. Harness trouble ends the
+    trial and stands in the journal (HarnessTrouble); it is raised as well, so that the caller can replace what broke.
     """
     started = j.TrialStarted(
         trial=trial,
@@ -52,7 +57,7 @@ def run_trial(
     )
 
     def run(record: Record, events: list[j.AnyEvent]) -> None:
-        last = _attempts(scenario, schedule, arena, deadlines, record, events, references)
+        last = _attempts(scenario, schedule, arena, deadlines, record, events, references, observe_storage)
         if census is not None and census.save_bytes:  # without a gate nobody knows how much a save writes
             record(storage_left(arena, census, last))
 
@@ -102,6 +107,7 @@ def _attempts(
     record: Record,
     events: list[j.AnyEvent],
     references: References | None,
+    observe_storage: ObserveStorage | None,
 ) -> int:
     """Run all attempts; returns the number of the last one."""
     first = scenario.topology.topologies[0]
@@ -123,6 +129,8 @@ def _attempts(
         groups = scenario.topology.groups
         run = AttemptRun(arena, order, topology, plan.faults, record, deadlines, groups)
         strike_between(run, plan.faults, number, previous, record)
+        if observe_storage is not None:
+            observe_storage(number, arena)
         closing = number == len(plans) - 1
         record(
             j.AttemptStarted(
@@ -138,6 +146,8 @@ def _attempts(
         if reference is not None:
             record(reference)
         previous = topology
+    if observe_storage is not None:
+        observe_storage(len(plans), arena)
     return len(plans) - 1
 
 
