@@ -17,7 +17,7 @@ from chaosckpt.model.census import Census, Label
 from chaosckpt.model.fault import Fault
 from chaosckpt.model.finding import Evidence, StoredStorage
 from chaosckpt.model.operation import Address
-from chaosckpt.model.phrasing import describe_operation, describe_trigger
+from chaosckpt.model.phrasing import describe_label, describe_operation, describe_trigger
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import Schedule
 from chaosckpt.model.verdict import Violation
@@ -78,9 +78,14 @@ def described(fault: Fault, census: Census) -> str:
     """A fault in words, with every exact address in them told as a person would."""
     text = fault.describe()
     for trigger in fault.strikes():
-        label = _label(census, trigger.address)
-        text = text.replace(str(trigger), describe_trigger(trigger, label))
-        text = text.replace(str(trigger.address), describe_operation(trigger.address, label))
+        address = trigger.address
+        text = text.replace(str(trigger), describe_trigger(trigger)).replace(str(address), describe_operation(address))
+    for trigger in fault.strikes():
+        doing = describe_label(_label(census, trigger.address))
+        for phrase in dict.fromkeys((describe_trigger(trigger), describe_operation(trigger.address))) if doing else ():
+            # Not where a longer name begins with this one, nor twice.
+            whole = re.compile(rf"{re.escape(phrase)}(?![\w/*-]|\.\w|, {doing})")
+            text = whole.sub(lambda found, doing=doing: f"{found.group()}, {doing}", text)  # type: ignore[misc]
     return text
 
 

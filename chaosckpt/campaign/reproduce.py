@@ -10,6 +10,7 @@ import msgspec
 
 from chaosckpt.campaign import finding_store, scenario
 from chaosckpt.campaign.execution import Executor, Turns
+from chaosckpt.campaign.finding_evidence import described
 from chaosckpt.campaign.kinds import kinds_for
 from chaosckpt.campaign.options import ReproduceOptions, parse_trial
 from chaosckpt.campaign.preparation import CENSUS, Prepared, cached, deadlines_of, effective, open_arena, prepare
@@ -18,6 +19,7 @@ from chaosckpt.engine import census_cache
 from chaosckpt.engine.deadlines import Deadlines
 from chaosckpt.errors import UsageError
 from chaosckpt.model.census import Census
+from chaosckpt.model.phrasing import describe_operation
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import Schedule, decode
 from chaosckpt.model.summary import Replay, Reproduction
@@ -65,7 +67,7 @@ def reproduce(options: ReproduceOptions, watch: Callable[[Replay], None]) -> Rep
         arena.close()
     return Reproduction(
         trial=case.trial,
-        faults=tuple(fault.describe() for fault in case.schedule.faults),
+        faults=tuple(described(fault, case.census) for fault in case.schedule.faults),
         replays=tuple(replays),
         expected=case.expected.sentence if case.expected is not None else "",
         differences=case.differences,
@@ -155,10 +157,14 @@ def _operations(then: Census, now: Census) -> list[str]:
     found = []
     for run in then.runs:
         other = now.run(run.topology, run.resumed_from)
-        before = {str(point.address) for point in run.points}
-        after = {str(point.address) for point in other.points} if other is not None else set()
-        changed = sorted(before ^ after)
+        before = {point.address for point in run.points}
+        after = {point.address for point in other.points} if other is not None else set()
+        changed = sorted(before ^ after, key=str)
         if changed:
-            start = "from the start" if run.resumed_from is None else f"resumed from step {run.resumed_from}"
-            found.append(f"the operations of the run with {run.topology} ranks {start} differ, as {changed[0]} does")
+            start = "from step 0" if run.resumed_from is None else f"resumed from step {run.resumed_from}"
+            when = "then" if changed[0] in before else "now"
+            found.append(
+                f"the run with {run.topology} ranks {start} has other operations, first: only {when} there is "
+                f"{describe_operation(changed[0])}"
+            )
     return found[:MOST_DIFFERENCES]
