@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from chaosckpt.campaign.finding_evidence import collect
+from chaosckpt.campaign.findings.evidence import collect
+from chaosckpt.campaign.findings.storage_copy import StorageWatch
 from chaosckpt.campaign.grouping import Group
 from chaosckpt.campaign.options import FuzzOptions
 from chaosckpt.campaign.scenario_text import to_toml
-from chaosckpt.campaign.storage_copy import StorageWatch
 from chaosckpt.campaign.store import JournalFile
 from chaosckpt.errors import UsageError
 from chaosckpt.model import journal as j

@@ -10,13 +10,13 @@ import structlog
 
 from chaosckpt import oracle
 from chaosckpt.campaign.execution import Executed, Executor
-from chaosckpt.campaign.finding_evidence import addresses, described
 from chaosckpt.campaign.finding_store import FindingStore, StoredFinding
+from chaosckpt.campaign.findings.evidence import addresses, described
+from chaosckpt.campaign.findings.storage_copy import StorageWatch
 from chaosckpt.campaign.grouping import Group, Groups
 from chaosckpt.campaign.options import FuzzOptions
 from chaosckpt.campaign.search import Search
 from chaosckpt.campaign.shrink import CAP, Shrinker
-from chaosckpt.campaign.storage_copy import StorageWatch
 from chaosckpt.campaign.store import JournalFile, TrialRecord
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census

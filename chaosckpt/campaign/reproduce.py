@@ -10,7 +10,7 @@ import msgspec
 
 from chaosckpt.campaign import finding_store, scenario
 from chaosckpt.campaign.execution import Executor, Turns
-from chaosckpt.campaign.finding_evidence import described
+from chaosckpt.campaign.findings.evidence import described
 from chaosckpt.campaign.kinds import kinds_for
 from chaosckpt.campaign.options import ReproduceOptions, parse_trial
 from chaosckpt.campaign.preparation import CENSUS, Prepared, cached, deadlines_of, effective, open_arena, prepare

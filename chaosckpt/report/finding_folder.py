@@ -223,6 +223,10 @@ def _capital(text: str) -> str:
 def _contents(scenario: Scenario, evidence: Evidence) -> list[str]:
     file, _, name = scenario.target.use.rpartition(":")
     own = {file.rpartition("/")[2]: f"the target {name}, as it was"} if file else {}
+    for word in scenario.command.argv if scenario.command is not None else ():
+        script = os.path.basename(word)
+        if any(excerpt.title.startswith(script) for excerpt in evidence.code if script.endswith(".py")):
+            own[script] = "the command's script, as it was"
     if evidence.claim and not evidence.no_script:
         own |= {NAME: "shows the fault by a plain recovery", "storage/": "the stored files as the crash left them"}
     return [f"- `{entry}`: {what}" for entry, what in {**FILES, **own}.items()]

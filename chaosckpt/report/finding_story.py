@@ -41,7 +41,7 @@ def _launch(events: Sequence[j.AnyEvent], told: Mapping[tuple[int, int], str]) -
     lines = [f"{ordinal(started.attempt + 1).capitalize()} launch: the job ({who}) {begins}."]
     found = [sentence for event in before if (sentence := _between(event, told))]
     lines = [f"Before the {ordinal(started.attempt + 1)} launch: {'; '.join(found)}.", *lines] if found else lines
-    lines += _recoveries(events, world)
+    lines += _recoveries(events, started)
     lines += _saves(events, world)
     resumed = [str(event.step) for event in _all(events, j.Said) if event.what == "resumed"]
     lines += [f"It reports that it resumed from step {', '.join(dict.fromkeys(resumed))}."] if resumed else []
@@ -74,11 +74,11 @@ def _between(event: j.AnyEvent, told: Mapping[tuple[int, int], str]) -> str:
     return ""
 
 
-def _recoveries(events: Sequence[j.AnyEvent], world: int) -> list[str]:
+def _recoveries(events: Sequence[j.AnyEvent], started: j.AttemptStarted) -> list[str]:
     """What recovery loaded, and how it failed; equal answers of several ranks once."""
     answers: dict[str, list[int]] = {}
     for event in events:
-        if isinstance(event, j.Recovered) and (event.chosen is not None or event.attempt):
+        if isinstance(event, j.Recovered) and (event.chosen is not None or started.intent == "resume"):
             what = "finds nothing to load" if event.chosen is None else f"says that it loaded step {event.chosen}"
             answers.setdefault(f"recovery {what}", []).append(event.rank)
         elif isinstance(event, j.Raised):
@@ -86,7 +86,7 @@ def _recoveries(events: Sequence[j.AnyEvent], world: int) -> list[str]:
                 event.where, "training fails"
             )
             answers.setdefault(f"{where} ({event.error_type}: {last_line(event.message)})", []).append(event.rank)
-    return [f"{_ranks(ranks, world)}: {what}." for what, ranks in answers.items()]
+    return [f"{_ranks(ranks, sum(started.ranks))}: {what}." for what, ranks in answers.items()]
 
 
 def _ranks(ranks: Sequence[int], world: int) -> str:
@@ -97,14 +97,16 @@ def _ranks(ranks: Sequence[int], world: int) -> str:
 
 
 def _saves(events: Sequence[j.AnyEvent], world: int) -> list[str]:
-    lines = []
     acknowledged = acknowledged_steps(events, world)
+    steps: dict[str, list[int]] = {}
     for step in dict.fromkeys(event.step for event in _all(events, j.SaveStarted)):
-        levels = acknowledged.get(step)
-        done = (
-            f"is saved, and every rank is told that it is safe on {levels} storage" if levels else "begins to be saved"
-        )
-        lines.append(f"Step {step} {done}.")
+        steps.setdefault(acknowledged.get(step, ""), []).append(step)
+    lines = []
+    for levels, saved in steps.items():
+        one = len(saved) == 1
+        which = f"Step {saved[0]}" if one else f"Steps {', '.join(map(str, saved[:-1]))} and {saved[-1]}"
+        safe = f"{'is' if one else 'are'} saved, and every rank is told that {'it is' if one else 'they are'} safe on {levels} storage"
+        lines.append(f"{which} {safe}." if levels else f"{which} {'begins' if one else 'begin'} to be saved.")
     lines += [
         f"Rank {event.rank}'s save of step {event.step} raises {event.error_type}, and training goes on."
         for event in _all(events, j.SaveFailed)

@@ -77,7 +77,8 @@ def _interruption(finding: Finding) -> str:
     what = "a crash" if last in _DEATHS else _ENDS.get(last, "a fault")
     where = _STAGES.get(cause.stage, "")
     file = describe_path(cause.file_pattern).replace("#", "N") if cause.file_pattern else ""
-    return " ".join(filter(None, (what, where, f"({cause.operation} of {file})" if file else "")))
+    operation = "opening" if cause.operation.startswith("open_") else cause.operation
+    return " ".join(filter(None, (what, where, f"({operation} of {file})" if file else "")))
 
 
 def _plans(finding: Finding) -> list[list[dict[str, object]]]:

@@ -13,11 +13,10 @@ from typing import cast
 import msgspec
 import pytest
 
-from chaosckpt.campaign import storage_copy
-from chaosckpt.campaign.finding_code import excerpts, scripts_of, target_place
-from chaosckpt.campaign.finding_evidence import addresses, described
-from chaosckpt.campaign.storage_copy import StorageWatch
-from chaosckpt.campaign.versions import versions
+from chaosckpt.campaign.findings import storage_copy
+from chaosckpt.campaign.findings.code import excerpts, scripts_of, target_place
+from chaosckpt.campaign.findings.evidence import addresses, described, versions
+from chaosckpt.campaign.findings.storage_copy import StorageWatch
 from chaosckpt.engine.arena import Arena
 from chaosckpt.faults.cut import Cut
 from chaosckpt.model.census import Census, GoldenRun, Label, Point

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import os
+import platform
 import re
 import shutil
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import chaosckpt
-from chaosckpt.campaign.finding_code import excerpts, scripts_of, target_place
+from chaosckpt.campaign.findings.code import excerpts, scripts_of, target_place
+from chaosckpt.campaign.findings.storage_copy import StorageWatch, written_by
 from chaosckpt.campaign.scenario_check import is_target_file
-from chaosckpt.campaign.storage_copy import StorageWatch, written_by
-from chaosckpt.campaign.versions import versions
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census, Label
 from chaosckpt.model.fault import Fault
@@ -25,6 +28,7 @@ from chaosckpt.report.finding_story import story, writers
 from chaosckpt.report.reproduction import NAME, Impossible, attempt_shown, script
 
 STORAGE = "storage"
+_PACKAGES = ("numpy", "safetensors", "accelerate", "transformers", "lightning", "deepspeed", "fsspec", "ray")
 _TRACEBACK_LINES = 60
 _FRAME = re.compile(r'Traceback|  File "')
 _ENGINE = os.path.join(os.path.dirname(chaosckpt.__file__), "engine") + os.sep
@@ -150,3 +154,47 @@ def _without_harness(lines: list[str]) -> list[str]:
         if not skipping:
             kept.append(line)
     return kept
+
+
+@functools.cache
+def versions() -> tuple[str, ...]:
+    """Lines such as `PyTorch version: 2.13.0+cpu`, in the words of `torch.utils.collect_env`, found without importing torch."""
+    torch = _of_torch()
+    lines = [
+        f"PyTorch version: {torch.get('__version__') or _installed('torch') or 'N/A'}",
+        f"Is debug build: {torch.get('debug') or 'N/A'}",
+        f"CUDA used to build PyTorch: {torch.get('cuda') or 'N/A'}",
+        f"OS: {_system()} ({platform.machine()})",
+        f"Libc version: {'-'.join(filter(None, platform.libc_ver())) or 'N/A'}",
+        f"Python version: {platform.python_version()} ({platform.architecture()[0]} runtime)",
+        f"Python platform: {platform.platform()}",
+    ]
+    lines += [f"[pip3] {name}=={found}" for name in (*_PACKAGES, "torch") if (found := _installed(name))]
+    return tuple(lines)
+
+
+def _installed(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+def _of_torch() -> dict[str, str]:
+    """What torch's own version file says."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or not spec.submodule_search_locations:
+        return {}
+    try:
+        text = Path(next(iter(spec.submodule_search_locations)), "version.py").read_text(encoding="utf-8")
+    except OSError:
+        return {}
+    found = re.findall(r"^(\w+)(?::[^=]+)? = '?([^'\n]+)'?$", text, re.MULTILINE)
+    return {name: value for name, value in found if value != "None"}
+
+
+def _system() -> str:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+    except OSError:
+        return platform.system()
