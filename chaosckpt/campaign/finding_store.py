@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
+from chaosckpt.campaign.findings.evidence import collect
+from chaosckpt.campaign.findings.storage_copy import StorageWatch
 from chaosckpt.campaign.grouping import Group
 from chaosckpt.campaign.options import FuzzOptions
 from chaosckpt.campaign.scenario_text import to_toml
@@ -18,8 +19,8 @@ from chaosckpt.model import formats
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census
 from chaosckpt.model.fault import Fault
-from chaosckpt.model.finding import Finding, RootCause
-from chaosckpt.plugins import is_target_file
+from chaosckpt.model.finding import Evidence, Finding, RootCause
+from chaosckpt.model.schedule import Schedule
 from chaosckpt.report import finding_folder
 from chaosckpt.strategies.drawing import STRATEGY_VERSION
 
@@ -34,6 +35,7 @@ class StoredFinding(msgspec.Struct, frozen=True, kw_only=True):
     finding: Finding
     raw: tuple[RootCause, ...] = ()
     environment: dict[str, str] = {}
+    evidence: Evidence = Evidence()
     plugins: tuple[str, ...] = ()
     strategy_version: int = STRATEGY_VERSION
 
@@ -67,16 +69,23 @@ class FindingStore:
         for path in sorted(self._directory.glob(f"*/{FILE}")):
             yield read(path.parent)
 
-    def write(self, finding: Finding, first: j.Journal, shrunk: j.Journal, group: Group) -> StoredFinding:
-        """Write a finding's folder; finding.json last, so that a folder that has it is whole."""
+    def write(
+        self,
+        finding: Finding,
+        first: j.Journal,
+        shrunk: j.Journal,
+        group: Group,
+        schedule: Schedule,
+        watch: StorageWatch | None = None,
+    ) -> StoredFinding:
+        """Write a finding's folder; finding.json last, so that a folder that has it is whole. `watch` saw the shrunk trial's storage,
+        whose `schedule` the journal `shrunk` tells of."""
         folder = self.folder(finding.id)
         folder.mkdir(parents=True, exist_ok=True)
         scenario = self._options.scenario
         (folder / "scenario.toml").write_text(to_toml(scenario), encoding="utf-8")
-        if is_target_file(scenario.target.use):
-            shutil.copy(scenario.target.use.rpartition(":")[0], folder)
-        for name, schedule in (("schedule.json", finding.schedule), ("shrunk.json", finding.shrunk)):
-            (folder / name).write_bytes(msgspec.json.format(msgspec.json.encode(schedule), indent=2) + b"\n")
+        for name, value in (("schedule.json", finding.schedule), ("shrunk.json", finding.shrunk)):
+            (folder / name).write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
         (folder / "census.json").write_bytes(msgspec.json.encode(self._census))
         for name, journal in (("first", first), ("shrunk", shrunk)):
             path = folder / "journals" / f"{name}.jsonl"
@@ -86,9 +95,11 @@ class FindingStore:
                 file.write(journal.trial, event)
             file.close()
         environment = dict(self._census.environment)
-        stored = StoredFinding(finding=finding, raw=tuple(group.raw), environment=environment, plugins=self._kinds)
-        command = finding_folder.reproduce_command(self.short(folder))
-        finding_folder.write(folder, finding, scenario, environment, command)
+        evidence = collect(folder, scenario, self._census, schedule, finding.violation, shrunk, watch)
+        stored = StoredFinding(
+            finding=finding, raw=tuple(group.raw), environment=environment, evidence=evidence, plugins=self._kinds
+        )
+        self._write_pages(folder, stored)
         self._write_value(folder, stored)
         return stored
 
@@ -96,9 +107,14 @@ class FindingStore:
         """Store a finding with its final count."""
         folder = self.folder(finding.id)
         stored = read(folder)
-        self._write_value(folder, msgspec.structs.replace(stored, finding=finding, raw=raw or stored.raw))
+        stored = msgspec.structs.replace(stored, finding=finding, raw=raw or stored.raw)
+        self._write_value(folder, stored)
+        self._write_pages(folder, stored)
+
+    def _write_pages(self, folder: Path, stored: StoredFinding) -> None:
         command = finding_folder.reproduce_command(self.short(folder))
-        finding_folder.write(folder, finding, self._options.scenario, stored.environment, command)
+        scenario = self._options.scenario
+        finding_folder.write(folder, stored.finding, scenario, stored.environment, command, stored.evidence)
 
     def _write_value(self, folder: Path, stored: StoredFinding) -> None:
         temporary = folder / f"{FILE}.new"

@@ -11,6 +11,8 @@ import structlog
 from chaosckpt import oracle
 from chaosckpt.campaign.execution import Executed, Executor
 from chaosckpt.campaign.finding_store import FindingStore, StoredFinding
+from chaosckpt.campaign.findings.evidence import addresses, described
+from chaosckpt.campaign.findings.storage_copy import StorageWatch
 from chaosckpt.campaign.grouping import Group, Groups
 from chaosckpt.campaign.options import FuzzOptions
 from chaosckpt.campaign.search import Search
@@ -44,6 +46,7 @@ class Investigator:
         self._options = options
         self._census = census
         self._store = FindingStore(options, census, kinds)
+        self._copies = options.run_directory / "replays" / "storage"
         self._groups = Groups()
         self._lock = threading.Lock()
         self._search: Search | None = None
@@ -85,49 +88,58 @@ class Investigator:
     ) -> None:
         """Measure how often the shrunk schedule shows it, and store it if its cause is new."""
         assert record.cause is not None
-        last, shown, replays = executed, 0, 0
         best = shrinker.result().schedule
-        first = self._replay(executor, best, executed, record.trial, 1000)
-        replays += 1
-        if first is not None:
-            last, shown = first, 1
-        canonical = oracle.root_cause(last.journal, last.verdict)
-        with self._lock:
-            known = self._groups.match(canonical)
-        if known is None:
-            while replays < REPLAYS and not self._stopped:
-                again = self._replay(executor, best, executed, record.trial, 1000 + replays)
+        watch = StorageWatch(self._copies / record.trial.replace(":", "-"))
+        try:
+            again = self._replay(executor, best, executed, record.trial, 1000, watch)
+            last = executed if again is None else again
+            canonical = oracle.root_cause(last.journal, last.verdict)
+            with self._lock:
+                known = self._groups.match(canonical)
+            shown, replays = int(again is not None), 1
+            while known is None and replays < REPLAYS and not self._stopped:
+                shown += self._replay(executor, best, executed, record.trial, 1000 + replays) is not None
                 replays += 1
-                shown += again is not None
-        with self._lock:
-            group, fresh = self._groups.settle(record.cause, canonical)
-            if not fresh:
-                return
             violation = last.verdict.primary
             assert violation is not None
-            finding = Finding(
-                id=group.id,
-                cause=group.cause,
-                violation=violation,
-                trial=record.trial,
-                count=group.count,
-                schedule=to_builtins(schedule),
-                shrunk=to_builtins(best),
-                faults=tuple(fault.describe() for fault in best.faults),
-                reproduced=shown,
-                replays=replays,
-                shrink_trials=shrinker.trials,
-            )
-            self._found[group.id] = self._store.write(finding, executed.journal, last.journal, group)
+            with self._lock:
+                group, fresh = self._groups.settle(record.cause, canonical)
+                if not fresh:
+                    return
+                finding = Finding(
+                    id=group.id,
+                    cause=group.cause,
+                    violation=violation,
+                    trial=record.trial,
+                    count=group.count,
+                    schedule=to_builtins(schedule),
+                    shrunk=to_builtins(best),
+                    faults=tuple(described(fault, self._census) for fault in best.faults),
+                    addresses=tuple(addresses(fault) for fault in best.faults),
+                    reproduced=shown,
+                    replays=replays,
+                    shrink_trials=shrinker.trials,
+                )
+                told, seen = (schedule, None) if again is None else (best, watch)
+                self._found[group.id] = self._store.write(finding, executed.journal, last.journal, group, told, seen)
+        finally:
+            watch.forget()
         if self._search is not None:
             self._search.message = f"found {group.id}: {violation.sentence}"
 
     def _replay(
-        self, executor: Executor, schedule: Schedule, executed: Executed, trial: str, number: int
+        self,
+        executor: Executor,
+        schedule: Schedule,
+        executed: Executed,
+        trial: str,
+        number: int,
+        watch: StorageWatch | None = None,
     ) -> Executed | None:
-        """Run a schedule again; what came of it if it shows the same violation, else None."""
+        """Run a schedule again; what came of it if it shows the same violation, else None. `watch` copies what lies on storage."""
         wanted = executed.verdict.primary
-        again = executor.run(schedule, f"{trial}/{number}", self._write)
+        observe = watch.observe if watch is not None else None
+        again = executor.run(schedule, f"{trial}/{number}", self._write, observe)
         seen = again.verdict.primary
         return again if seen is not None and wanted is not None and seen.invariant == wanted.invariant else None
 

@@ -10,17 +10,20 @@ import msgspec
 
 from chaosckpt.campaign import finding_store, scenario
 from chaosckpt.campaign.execution import Executor, SharedExclusiveLock
+from chaosckpt.campaign.findings.evidence import described
 from chaosckpt.campaign.options import ReproduceOptions, parse_trial
 from chaosckpt.campaign.preparation import CENSUS, cached, deadlines_of, prepare
 from chaosckpt.engine.golden import cache
 from chaosckpt.engine.subjects import Prepared, Subject, subject_of
 from chaosckpt.errors import UsageError
 from chaosckpt.model.census import Census
+from chaosckpt.model.phrasing import describe_operation
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import Schedule, decode
 from chaosckpt.model.summary import Replay, Reproduction
 from chaosckpt.model.verdict import Verdict, Violation
 from chaosckpt.plugins import fault_kinds
+from chaosckpt.report.reproduction import NAME as SCRIPT
 from chaosckpt.strategies.drawing import draw
 
 MOST_DIFFERENCES = 6
@@ -54,7 +57,7 @@ def reproduce(options: ReproduceOptions, progress: Callable[[Replay], None]) -> 
         arena.close()
     return Reproduction(
         trial=case.trial,
-        faults=tuple(fault.describe() for fault in case.schedule.faults),
+        faults=tuple(described(fault, case.census) for fault in case.schedule.faults),
         replays=tuple(replays),
         expected=case.expected.sentence if case.expected is not None else "",
         differences=case.differences,
@@ -102,7 +105,7 @@ def _scenario_of(folder: Path) -> Scenario:
         return scenario.read(path)
     except UsageError:
         text = path.read_text(encoding="utf-8") if path.exists() else ""
-        copies = sorted(folder.glob("*.py"))
+        copies = sorted(path for path in folder.glob("*.py") if path.name != SCRIPT)
         if not copies or ".py:" not in text:
             raise
         data = tomllib.loads(text)
@@ -140,10 +143,14 @@ def _operations(then: Census, now: Census) -> list[str]:
     found = []
     for run in then.runs:
         other = now.run(run.topology, run.resumed_from)
-        before = {str(point.address) for point in run.points}
-        after = {str(point.address) for point in other.points} if other is not None else set()
-        changed = sorted(before ^ after)
+        before = {point.address for point in run.points}
+        after = {point.address for point in other.points} if other is not None else set()
+        changed = sorted(before ^ after, key=str)
         if changed:
-            start = "from the start" if run.resumed_from is None else f"resumed from step {run.resumed_from}"
-            found.append(f"the operations of the run with {run.topology} ranks {start} differ, as {changed[0]} does")
+            start = "from step 0" if run.resumed_from is None else f"resumed from step {run.resumed_from}"
+            when = "then" if changed[0] in before else "now"
+            found.append(
+                f"the run with {run.topology} ranks {start} has other operations, first: only {when} there is "
+                f"{describe_operation(changed[0])}"
+            )
     return found[:MOST_DIFFERENCES]

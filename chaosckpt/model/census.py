@@ -8,7 +8,9 @@ from typing import Literal
 
 import msgspec
 
+from chaosckpt.model.fault import Trigger
 from chaosckpt.model.operation import READING, Address
+from chaosckpt.model.phrasing import describe_trigger
 from chaosckpt.model.topology import Topology
 
 Stage = Literal["snapshot", "persist", "commit", "retire", "discover", "load"]
@@ -93,8 +95,9 @@ class RecoveryGap(msgspec.Struct, frozen=True):
     found: int | None = None
 
     def __str__(self) -> str:
-        left = "nothing is left" if self.found is None else f"only step {self.found} is left"
-        return f"after {self.address} {left} in place of step {self.required}"
+        left = "nothing had replaced it" if self.found is None else f"only step {self.found} was left"
+        after = describe_trigger(Trigger(self.address, "after"))
+        return f"{after}: step {self.required} was gone and {left}"
 
 
 class Census(msgspec.Struct, frozen=True, kw_only=True):

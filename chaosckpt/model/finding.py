@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 import msgspec
 
@@ -41,6 +42,65 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     shrunk: dict[str, object]
     faults: tuple[str, ...]
     """The shrunk faults in words."""
+    addresses: tuple[tuple[str, ...], ...] = ()
+    """The exact addresses of the operations that each of them strikes."""
     reproduced: int
     replays: int
     shrink_trials: int = 0
+
+
+class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of the storage that a recovery found: `path` is relative to `storage/` in the finding's folder, as in
+    `shared/latest/.metadata`, with the tier (and the node of a node-local one) first.
+
+    `link` is where a symbolic link leads; `writer` says in words which save wrote a file last, where that is known.
+    """
+
+    path: str
+    kind: Literal["file", "directory", "link"] = "file"
+    bytes: int = 0
+    modified_ns: int = 0
+    link: str = ""
+    writer: str = ""
+
+    @property
+    def place(self) -> str:
+        """The tier's own folder."""
+        return self.path.partition("/")[0]
+
+
+class StoredStorage(msgspec.Struct, frozen=True, kw_only=True):
+    """What lay on storage when the recovery began that the violation is about. `missing` says why there is no copy of it, or nothing.
+
+    `roots` tells where each tier's folder was, `mentions` the text files in which such a path stands.
+    """
+
+    files: tuple[StoredFile, ...] = ()
+    missing: str = ""
+    roots: dict[str, str] = {}
+    mentions: tuple[str, ...] = ()
+
+
+class Excerpt(msgspec.Struct, frozen=True):
+    """Some lines of the code under test, with what they are."""
+
+    title: str
+    text: str
+    language: str = "python"
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """What a finding's pages tell beside the finding itself, collected when it is stored.
+
+    `story` has one line for each step of what happened, `traceback` the end of what the failing process printed, `versions` the lines
+    that `torch.utils.collect_env` would print first. `no_script` says why there is no reproduce.py, or nothing.
+    """
+
+    story: tuple[str, ...] = ()
+    code: tuple[Excerpt, ...] = ()
+    storage: StoredStorage = StoredStorage(missing="no replay showed the violation again")
+    traceback: str = ""
+    versions: tuple[str, ...] = ()
+    no_script: str = ""
+    claim: str = ""
+    """What reproduce.py checks, in one sentence."""

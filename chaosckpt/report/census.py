@@ -9,13 +9,15 @@ from rich.table import Table
 from rich.text import Text
 
 from chaosckpt.model.census import GoldenRun, Point
+from chaosckpt.model.phrasing import plural
 from chaosckpt.report.text import STAGES
 
 
 def census_table(run: GoldenRun) -> RenderableType:
     """One golden run: a title, the number of operations by stage, and a line for each run of like operations."""
-    start = "from the start" if run.resumed_from is None else f"resumed from step {run.resumed_from}"
-    title = Text(f"{run.topology} ranks, {start}: {len(run.points)} operations", style="bold")
+    start = "from step 0" if run.resumed_from is None else f"resumed from step {run.resumed_from}"
+    ranks = plural(run.topology.world_size, "rank")
+    title = Text(f"{run.topology} ({ranks}), {start}: {plural(len(run.points), 'operation')}", style="bold")
     counts = {stage: sum(point.label.stage == stage for point in run.points) for stage in STAGES}
     stages = Text(", ".join(f"{stage} {count}" for stage, count in counts.items() if count), style="dim")
     return Group(title, stages, _points(run), Text(""))

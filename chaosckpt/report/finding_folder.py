@@ -1,63 +1,101 @@
-"""The two pages of a finding's folder: README.md for a person, and ISSUE.md as a draft of a report to the target's authors."""
+"""The two pages of a finding's folder: README.md for who ran the campaign, ISSUE.md for the authors of the code under test.
+
+ISSUE.md stands alone: whoever reads it has never heard of the harness. It says what was run, what happened launch by launch, which
+files a crash left, and what recovery did with them; it holds no path of this machine.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
-from chaosckpt.model.finding import Finding
+from chaosckpt.model.finding import Evidence, Finding, StoredFile
+from chaosckpt.model.phrasing import plural
 from chaosckpt.model.scenario import Scenario
+from chaosckpt.report.finding_title import expected, title
+from chaosckpt.report.reproduction import NAME
 
 _PATH = re.compile(r"(?:(?<=[\s'\"(\[{,=<`])|^)/(?:[\w.@+~*#%-]+/)*[\w.@+~*#%-]+", re.MULTILINE)
 """Absolute POSIX paths in running text: not the `/` of `tier:relative/path`, of a fraction or of a URL."""
+MOST_FILES = 40
+"""Files listed in ISSUE.md."""
+FILES = {
+    "scenario.toml": "what was tested",
+    "finding.json": "the finding as a value: cause, violation, both schedules, versions",
+    "schedule.json": "the faults as they were drawn",
+    "shrunk.json": "the faults that are enough; `chaosckpt reproduce` replays these",
+    "census.json": "the operations of the fault-free runs, by which the faults are addressed",
+    "journals/": "what happened, event by event, in the first trial and in the shrunk one",
+    "ISSUE.md": "a draft of a report to the authors of the code under test, without the paths of this machine",
+}
+"""What a finding's folder holds in any case, by name. The campaign's store writes them."""
 
 
-def write(folder: Path, finding: Finding, scenario: Scenario, environment: Mapping[str, str], command: str) -> None:
+def write(
+    folder: Path,
+    finding: Finding,
+    scenario: Scenario,
+    environment: Mapping[str, str],
+    command: str,
+    evidence: Evidence = Evidence(),  # noqa: B008 - a frozen value
+) -> None:
     """Write README.md and ISSUE.md into a finding's folder. `environment` are versions by name, `command` reproduces it."""
-    (folder / "README.md").write_text(readme(finding, scenario, environment, command), encoding="utf-8")
-    (folder / "ISSUE.md").write_text(issue(finding, scenario, environment), encoding="utf-8")
+    (folder / "README.md").write_text(readme(finding, scenario, environment, command, evidence), encoding="utf-8")
+    (folder / "ISSUE.md").write_text(issue(finding, scenario, evidence), encoding="utf-8")
 
 
-def readme(finding: Finding, scenario: Scenario, environment: Mapping[str, str], command: str) -> str:
+def readme(
+    finding: Finding,
+    scenario: Scenario,
+    environment: Mapping[str, str],
+    command: str,
+    evidence: Evidence = Evidence(),  # noqa: B008 - a frozen value
+) -> str:
     """What happened, how to see it again, and what lies in the folder."""
     violation = finding.violation
-    lines = [f"# {violation.invariant}: {finding.id}", "", violation.sentence, ""]
-    lines += _faults(finding.faults)
-    lines += ["## See it again", "", f"    {command}", "", _rate(finding), ""]
-    lines += ["## Expected and seen", "", *_details(finding), ""]
-    lines += ["## Where it was found", ""]
+    lines = [f"# {violation.invariant}: {finding.id}", "", violation.sentence, "", "## The faults", ""]
+    lines += _faults(finding)
+    lines += ["", "## Reproduce it", "", "Replay the faults, and judge the replays:", "", f"    {command}", ""]
+    lines += [_rate(finding), ""]
+    lines += _script(evidence)
+    lines += ["## Expected and seen", "", *_details(finding), "", "## Where it was found", ""]
     lines += [f"- scenario: {scenario.name}" + (f" ({scenario.description})" if scenario.description else "")]
-    lines += [f"- target: {scenario.target.use}{_options(scenario)}"]
-    lines += [
-        f"- first in trial {finding.trial}; {finding.count} trials of the campaign have this root cause: {finding.cause}"
-    ]
-    lines += [f"- shrunk with {finding.shrink_trials} trials"]
-    lines += [f"- {name}: {value}" for name, value in sorted(environment.items())]
-    lines += ["", "## In this folder", "", *_contents(scenario), ""]
+    lines += [f"- {subject(scenario)}"]
+    trials = "1 trial of this campaign has" if finding.count == 1 else f"{finding.count} trials of this campaign have"
+    lines += [f"- first trial: {finding.trial}; {trials} this root cause: {finding.cause}"]
+    lines += [f"- shrunk with {plural(finding.shrink_trials, 'trial')}"]
+    lines += [f"- {_NAMED.get(name, name)}: {value}" for name, value in sorted(environment.items())]
+    lines += ["", "## In this folder", "", *_contents(scenario, evidence), ""]
     return "\n".join(lines)
 
 
-def issue(finding: Finding, scenario: Scenario, environment: Mapping[str, str]) -> str:
+def issue(finding: Finding, scenario: Scenario, evidence: Evidence = Evidence()) -> str:  # noqa: B008 - a frozen value
     """A draft to be read, corrected and sent by a person; it holds no path of this machine."""
-    violation = finding.violation
-    lines = [f"# {_title(finding)}", "", "*Draft made by chaosckpt. Please read and correct it before it is sent.*", ""]
-    lines += ["### What happens", "", violation.sentence, ""]
-    lines += _faults(finding.faults, level="###")
-    lines += ["### Expected and seen", "", *_details(finding), ""]
-    lines += ["### How to reproduce", "", "With the folder of this finding:", "", "    pip install chaosckpt"]
-    lines += [f"    chaosckpt reproduce {finding.id}", "", _rate(finding), ""]
+    lines = [f"# {title(finding, scenario)}", ""]
+    lines += ["*A draft made by a test tool. Please read and correct it before you send it.*", ""]
+    lines += ["### What was run", "", _job(scenario), ""]
+    for excerpt in evidence.code:
+        lines += [f"{excerpt.title}:", "", f"```{excerpt.language}", excerpt.text, "```", ""]
+    lines += ["### What happened", ""]
+    lines += [f"{number}. {entry}" for number, entry in enumerate(evidence.story, 1)] or _faults(finding, exact=False)
+    lines += ["", "### Expected", "", expected(finding, scenario), "", "### Seen", ""]
     lines += [
-        "### Environment",
+        f"{_capital(finding.violation.seen or finding.violation.error_type or 'see above')}.".replace("..", "."),
         "",
-        f"- target: {scenario.target.use}{_options(scenario)}",
-        f"- workload: {scenario.workload.strategy}",
     ]
-    lines += [f"- {name}: {value}" for name, value in sorted(environment.items())]
-    return without_local_paths("\n".join([*lines, ""]))
+    if evidence.traceback:
+        lines += ["```", *evidence.traceback.rstrip().splitlines(), "```", ""]
+    lines += _listing(evidence)
+    lines += ["### Reproduce", ""]
+    lines += _for_authors(finding, scenario, evidence)
+    if evidence.versions:
+        lines += ["### Versions", "", "```", *evidence.versions, "```", ""]
+    return without_local_paths("\n".join(lines))
 
 
 def without_local_paths(text: str) -> str:
@@ -70,25 +108,47 @@ def reproduce_command(folder: str) -> str:
     return f"chaosckpt reproduce {shlex.quote(folder)}"
 
 
-def _title(finding: Finding) -> str:
-    cause = finding.cause
-    where = " ".join(part for part in (cause.operation, cause.file_pattern) if part)
-    stage = f" during {cause.stage}" if cause.stage else ""
-    return f"{finding.violation.invariant} violated by a fault at {where or 'a restart'}{stage}"
+def subject(scenario: Scenario) -> str:
+    """What was tested, as in `target: dcp with keep = 2` or `command: python train.py`."""
+    if scenario.command is not None:
+        return f"command: {' '.join(scenario.command.argv)}"
+    return f"target: {scenario.target.use}{_options(scenario)}"
 
 
-def _faults(faults: Sequence[str], level: str = "##") -> list[str]:
-    lines = [f"{level} What was done", ""]
-    lines += [f"{number}. {fault}" for number, fault in enumerate(faults, 1)] or [
-        "Nothing: it happens without a fault."
+_NAMED = {"cpu_flags": "digest of the processor's flags"}
+
+
+def _faults(finding: Finding, *, exact: bool = True) -> list[str]:
+    """Each fault as a person tells it, with its exact addresses beside it, and what happens then."""
+    lines = []
+    for number, fault in enumerate(finding.faults, 1):
+        addresses = finding.addresses[number - 1] if number <= len(finding.addresses) and exact else ()
+        at = f" (exact address: {', '.join(f'`{address}`' for address in addresses)})" if addresses else ""
+        lines.append(f"{number}. {_capital(fault)}{at}")
+    lines = lines or ["1. No fault is needed: stopping and restarting the job shows it."]
+    return [*lines, f"{len(lines) + 1}. The job was restarted, and its recovery was judged."]
+
+
+def _script(evidence: Evidence) -> list[str]:
+    if evidence.no_script:
+        return [f"There is no {NAME}: {evidence.no_script}.", ""]
+    if not evidence.claim:
+        return []
+    return [
+        "Show the fault without injecting one (exit status 1 while it is there, 0 once it is mended):",
+        "",
+        f"    python {NAME}",
+        "",
+        f"{evidence.claim}. To try a mended file, name it: `python {NAME} FILE.py`. The stored files are fixed: whether a mended "
+        "save leaves better ones, the replay above tells.",
+        "",
     ]
-    return [*lines, f"{len(faults) + 1 if faults else 1}. The job was started again, and its recovery was judged.", ""]
 
 
 def _rate(finding: Finding) -> str:
     if finding.reproduced == finding.replays:
-        return f"It showed again in {finding.reproduced} of {finding.replays} replays."
-    return f"It is flaky: {finding.reproduced} of {finding.replays} replays showed it again."
+        return f"{finding.reproduced} of {plural(finding.replays, 'replay')} showed it again."
+    return f"It is flaky: {finding.reproduced} of {plural(finding.replays, 'replay')} showed it again."
 
 
 def _details(finding: Finding) -> list[str]:
@@ -109,19 +169,64 @@ def _options(scenario: Scenario) -> str:
     return " with " + ", ".join(f"{name} = {value!r}" for name, value in sorted(options.items())) if options else ""
 
 
-FILES = {
-    "scenario.toml": "what was tested",
-    "finding.json": "the finding as a value: cause, violation, both schedules, versions",
-    "schedule.json": "the faults as they were drawn",
-    "shrunk.json": "the faults that are enough; `reproduce` replays these",
-    "census.json": "the operations of the fault-free runs that the faults are addressed by",
-    "journals/": "what happened, event by event, in the first trial and in the shrunk one",
-    "ISSUE.md": "a draft of a report, with the paths of this machine taken out",
-}
-"""What a finding's folder holds, by name. The campaign's store writes them."""
+def _job(scenario: Scenario) -> str:
+    """The job in two sentences."""
+    if scenario.command is not None:
+        return "The unmodified training command below. It was stopped and started again on the same directory."
+    work = scenario.workload
+    ranks = sum(scenario.topology.ranks[0])
+    sharding = "FSDP2, sharded" if work.strategy == "fsdp2" else "DDP, replicated"
+    return (
+        f"A small training job (PyTorch, CPU, gloo, {plural(ranks, 'rank')}, {sharding}) saves every "
+        f"{plural(work.save_every, 'step')} with the code below and recovers with it after a restart{_options(scenario)}."
+    )
 
 
-def _contents(scenario: Scenario) -> list[str]:
+def _listing(evidence: Evidence) -> list[str]:
+    files = [entry for entry in evidence.storage.files if entry.kind != "directory"]
+    if not files:
+        return []
+    lines = ["### Files at the crash", "", "| file | bytes | written by |", "|---|---:|---|"]
+    lines += [_row(entry) for entry in files[:MOST_FILES]]
+    more = len(files) - MOST_FILES
+    return [*lines, *([f"| and {plural(more, 'more file')} | | |"] if more > 0 else []), ""]
+
+
+def _row(entry: StoredFile) -> str:
+    place, _, relative = entry.path.partition("/")
+    name = f"{relative} (node-local, node {place.removeprefix('local-')})" if place.startswith("local-") else relative
+    size = f"link to {os.path.basename(entry.link)}" if entry.kind == "link" else str(entry.bytes)
+    return f"| {name} | {size} | {entry.writer or 'not known'} |"
+
+
+def _for_authors(finding: Finding, scenario: Scenario, evidence: Evidence) -> list[str]:
+    rate = "every time" if finding.reproduced == finding.replays else f"{finding.reproduced} of {finding.replays} times"
+    if evidence.claim and not evidence.no_script:
+        needs = "" if scenario.command is not None else " It needs `pip install chaosckpt`, for the small training job."
+        return [
+            f"The attached `{NAME}` puts the attached `storage/` in place and runs the plain "
+            f"{'command' if scenario.command is not None else 'recovery'}; it exits 1 while the fault is there.{needs}",
+            "",
+        ]
+    return [
+        f"The crash was placed by chaosckpt (`pip install chaosckpt`) at the operation named above; it shows {rate}:",
+        "",
+        f"    chaosckpt reproduce {finding.id}    # with the attached folder of this finding",
+        "",
+    ]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _contents(scenario: Scenario, evidence: Evidence) -> list[str]:
     file, _, name = scenario.target.use.rpartition(":")
     own = {file.rpartition("/")[2]: f"the target {name}, as it was"} if file else {}
+    for word in scenario.command.argv if scenario.command is not None else ():
+        script = os.path.basename(word)
+        if any(excerpt.title.startswith(script) for excerpt in evidence.code if script.endswith(".py")):
+            own[script] = "the command's script, as it was"
+    if evidence.claim and not evidence.no_script:
+        own |= {NAME: "shows the fault by a plain recovery", "storage/": "the stored files as the crash left them"}
     return [f"- `{entry}`: {what}" for entry, what in {**FILES, **own}.items()]

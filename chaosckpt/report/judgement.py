@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from rich.text import Text
 
+from chaosckpt.model.phrasing import plural
 from chaosckpt.model.verdict import Verdict
-from chaosckpt.report.text import plural
 
 LISTED = 20
 """Violations listed one by one, at most; the counts by invariant follow anyway."""
@@ -29,7 +29,7 @@ def judgement_text(verdicts: Mapping[str, Verdict]) -> Text:
         text.append(f"  inconclusive ×{count}: {reason}\n", style="yellow")
     outcomes = Counter(verdict.outcome for verdict in verdicts.values())
     return text.append(
-        f"{plural(len(verdicts), 'trial')} judged: {outcomes['pass']} passed, {outcomes['violation']} violations, "
+        f"{plural(len(verdicts), 'trial')} judged: {outcomes['pass']} passed, {plural(outcomes['violation'], 'violation')}, "
         f"{outcomes['inconclusive']} inconclusive",
         style="bold",
     )

@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from chaosckpt.model.phrasing import plural
 from chaosckpt.model.summary import Progress
-from chaosckpt.report.text import percent, plural
+from chaosckpt.report.text import percent
 
 Watch = Callable[[Progress], None]
 LINES = 20

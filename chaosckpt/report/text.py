@@ -8,6 +8,7 @@ from typing import get_args
 from rich.text import Text
 
 from chaosckpt.model.census import Stage
+from chaosckpt.model.phrasing import plural
 from chaosckpt.model.summary import CampaignSummary, Coverage, FindingSummary, Replay, Reproduction
 
 STAGES = get_args(Stage)
@@ -31,23 +32,19 @@ def headline(summary: CampaignSummary) -> str:
     """The last line: what the campaign found, in one sentence."""
     trials = plural(summary.trials, "trial")
     if summary.findings:
-        found = f"{plural(len(summary.findings), 'finding')} in {trials}"
-        return f"{found}; everything about them is in {summary.run}"
+        return f"{plural(len(summary.findings), 'finding')} in {trials}; details: {summary.run}/findings"
     if summary.violations:
         return (
-            f"{plural(summary.violations, 'violation')} in {trials}, not grouped into findings yet; see {summary.run}"
+            f"{plural(summary.violations, 'violation')} in {trials}, not grouped into findings yet; run: {summary.run}"
         )
     if summary.trials == 0:
-        return f"no trial was run, so nothing is known; see {summary.run}"
+        return f"no trial was run, so nothing is known; run: {summary.run}"
     if summary.exit_code == 3:
-        return f"no violation in {trials}, but {summary.inconclusive} inconclusive: this is no clean result; see {summary.run}"
-    ending = ", interrupted" if summary.interrupted else ""
-    return f"no violation in {trials}{ending}; the run is in {summary.run}"
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 trial`, `2 trials`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+        return (
+            f"no violation in {trials}, but {summary.inconclusive} inconclusive: not a clean result; run: {summary.run}"
+        )
+    ending = " before the interruption" if summary.interrupted else ""
+    return f"no violation in {trials}{ending}; run: {summary.run}"
 
 
 def percent(part: int, whole: int) -> str:
@@ -62,18 +59,18 @@ def percent(part: int, whole: int) -> str:
 def _first(text: Text, finding: FindingSummary) -> None:
     text.append(f"VIOLATION  {finding.invariant}\n", style="bold red")
     text.append(f"\n  {finding.sentence}\n\n")
-    _row(text, "by", finding.faults[0] if finding.faults else "no fault at all")
+    _row(text, "cause", finding.faults[0] if finding.faults else "no fault: a plain restart is enough")
     for fault in finding.faults[1:]:
         _row(text, "then", fault)
-    _row(text, "cause", finding.root_cause)
+    _row(text, "root cause", finding.root_cause)
     _row(text, "seen in", _seen(finding))
     _row(text, "reproduce", finding.command, style="bold")
     text.append("\n")
 
 
 def _seen(finding: FindingSummary) -> str:
-    named = f", first {finding.trials[0]}" if finding.trials else ""
-    return f"{plural(finding.count, 'trial')}{named}; reproduced {finding.reproduced}"
+    named = f", first in {finding.trials[0]}" if finding.trials else ""
+    return f"{plural(finding.count, 'trial')}{named}; reproduced in {finding.reproduced} replays"
 
 
 def _others(text: Text, findings: tuple[FindingSummary, ...]) -> None:
@@ -81,9 +78,9 @@ def _others(text: Text, findings: tuple[FindingSummary, ...]) -> None:
         return
     text.append(f"Further findings ({len(findings)})\n", style="bold")
     for finding in findings:
-        faults = " + ".join(finding.faults) or "no fault"
+        faults = ", then ".join(finding.faults) or "no fault"
         text.append(
-            f"  {finding.id}  {finding.root_cause}  ×{finding.count}  reproduced {finding.reproduced}  by {faults}\n"
+            f"  {finding.id}  {finding.root_cause}  ×{finding.count}  reproduced {finding.reproduced}  cause: {faults}\n"
         )
     text.append("\n")
 
@@ -93,28 +90,30 @@ def _counts(text: Text, summary: CampaignSummary) -> None:
     _row(
         text,
         "trials",
-        f"{summary.trials}: {summary.passed} passed, {summary.violations} violations, "
+        f"{summary.trials}: {summary.passed} passed, {plural(summary.violations, 'violation')}, "
         f"{summary.inconclusive} inconclusive ({share}); {summary.rate_per_minute:.0f} a minute",
     )
     _row(
         text,
         "drawn",
-        f"{summary.singles} single faults, {summary.multis} schedules; {summary.recovery_faults} struck a recovery",
+        f"{plural(summary.singles, 'single fault')}, {plural(summary.multis, 'schedule')} of several; "
+        f"{summary.recovery_faults} hit a recovery",
     )
     _row(text, "by attempts", _tally(summary.trials_by_attempts))
     _row(text, "by faults", _tally(summary.trials_by_faults))
     _row(text, "by topologies", _tally(summary.trials_by_topologies))
     _coverage(text, summary.coverage)
     if summary.prefixes:
-        _row(text, "never bare", _bareness(summary))
+        _row(text, "recoverable", _recoverable(summary))
     text.append("\n")
 
 
-def _bareness(summary: CampaignSummary) -> str:
-    tried = f"after {summary.prefixes} operations of the fault-free run"
+def _recoverable(summary: CampaignSummary) -> str:
+    """What recovery found on the storage as it was after each operation of a fault-free run."""
+    tried = f"recovery was tried after each of {plural(summary.prefixes, 'operation')} of a fault-free run"
     if not summary.bare:
-        return f"recovery was tried {tried}: each leaves enough"
-    return f"recovery was tried {tried}: {len(summary.bare)} leave too little; {summary.bare[0]}"
+        return f"{tried}: an acceptable checkpoint was left each time"
+    return f"{tried}. After {len(summary.bare)} of them no acceptable checkpoint was left, first {summary.bare[0]}"
 
 
 def _coverage(text: Text, coverage: Coverage) -> None:
@@ -138,12 +137,12 @@ def _remarks(text: Text, summary: CampaignSummary) -> None:
     """What limits the meaning of the counts."""
     remarks = list(summary.remarks)
     if summary.gate == "none":
-        remarks.append("gate = none: faults struck at stage boundaries only; `chaosckpt doctor` says why")
+        remarks.append("gate = none: faults hit stage boundaries only; `chaosckpt doctor` says why")
     if summary.interrupted:
-        remarks.append(f"interrupted; go on with: chaosckpt fuzz --resume {summary.run}")
+        remarks.append(f"interrupted; continue with: chaosckpt fuzz --resume {summary.run}")
     if summary.harness_troubles:
         remarks.append(
-            f"the harness itself failed in {plural(summary.harness_troubles, 'trial')}; see {summary.run}/campaign.log"
+            f"the harness itself failed in {plural(summary.harness_troubles, 'trial')}; log: {summary.run}/campaign.log"
         )
     ordered = sorted(summary.inconclusive_reasons.items(), key=lambda entry: (-entry[1], entry[0]))
     remarks += [f"inconclusive ×{count}: {reason}" for reason, count in ordered[:5]]
@@ -184,6 +183,6 @@ def reproduction_text(result: Reproduction) -> Text:
         _row(text, "otherwise", _tally(others))
     style = "bold red" if result.exit_code == 1 else "bold"
     first = result.replays[0].outcome if result.replays else "violation"
-    what = "" if result.expected or first == "violation" else f", each of them {first}"
+    what = "" if result.expected or first == "violation" else f" (outcome: {first})"
     text.append(f"trial {result.trial}: reproduced {result.reproduced}/{len(result.replays)}{what}", style=style)
     return text

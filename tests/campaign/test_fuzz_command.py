@@ -66,7 +66,9 @@ def test_a_script_that_saves_in_place_is_found_out_and_the_finding_reproduces(tm
     finding = summary["findings"][0]
     assert finding["reproduced"] == "10/10"
     assert len(finding["faults"]) == 1
-    assert "out:ckpt-" in finding["faults"][0]
+    assert " ckpt-" in finding["faults"][0]
+    assert "while saving step" in finding["faults"][0]
+    assert "out:" not in finding["faults"][0], "the exact address stands in the finding's folder"
     again = chaosckpt(tmp_path, "reproduce", finding["path"], "--times", "2", "--json")
     assert again.returncode == 1, again.stderr[-2000:]
     assert json.loads(again.stdout)["replays"][1]["same"] is True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaosckpt.model.census import Census, GoldenRun, Label, Point, unsteady
+from chaosckpt.model.census import Census, GoldenRun, Label, Point, RecoveryGap, unsteady
 from chaosckpt.model.operation import Address
 from chaosckpt.model.topology import Topology
 
@@ -62,3 +62,11 @@ def test_another_commit_point_is_another_fingerprint():
     points = point(0, "write"), point(0, "rename")
     prints = {Census(runs=(run(*points, commits={2: i}),)).fingerprint for i in (0, 1)}
     assert len(prints) == 2
+
+
+def test_a_gap_is_told_as_a_person_would():
+    """The operation after which too little was left, and what was left."""
+    address = Address(1, "main", "open_write", "shared:rank-1.pt", 2, 0)
+    said = "after rank 1 opened rank-1.pt for writing, in its second version: step 2 was gone and "
+    assert str(RecoveryGap(address, 2)) == said + "nothing had replaced it"
+    assert str(RecoveryGap(address, 2, 1)) == said + "only step 1 was left"

@@ -29,7 +29,7 @@ def test_further_findings_take_one_line_each():
     assert len(lines) == 1
     assert "×1" in lines[0]
     assert "reproduced 3/10" in lines[0]
-    assert "first fault + second fault" in lines[0]
+    assert "first fault, then second fault" in lines[0]
 
 
 def test_counts_in_order_of_number():
@@ -44,13 +44,13 @@ def test_stages_in_order_of_happening():
 
 def test_a_clean_run_says_where_it_is():
     """Without findings the last line says so, and names the run."""
-    assert shown().splitlines()[-1] == "no violation in 10 trials; the run is in runs/002"
+    assert shown().splitlines()[-1] == "no violation in 10 trials; run: runs/002"
 
 
 def test_too_many_inconclusive_is_no_clean_result():
     """A campaign whose trials mostly can't be judged must not read as a pass."""
     text = shown(passed=2, inconclusive=8, inconclusive_reasons={"the fault did not land": 8})
-    assert "this is no clean result" in text.splitlines()[-1]
+    assert "not a clean result" in text.splitlines()[-1]
     assert "inconclusive ×8: the fault did not land" in text
 
 
@@ -93,5 +93,19 @@ def test_a_trial_by_name_may_pass():
     """A trial that passes each time is reproduced too, and isn't called a violation."""
     replay = Replay(number=1, outcome="pass", same=True)
     text = reproduction_text(Reproduction(trial="1:3", faults=("a kill",), replays=(replay,))).plain
-    assert text.endswith("reproduced 1/1, each of them pass")
+    assert text.endswith("reproduced 1/1 (outcome: pass)")
     assert replay_line(replay, 1) == "replay 1/1: pass"
+
+
+def test_recovery_after_each_operation_is_told_with_its_first_gap():
+    """How often nothing acceptable was left, and where first; one operation is one."""
+    gap = "after rank 1 opened rank-1.pt for writing: step 2 was gone and nothing had replaced it"
+    assert f"After 12 of them no acceptable checkpoint was left, first {gap}" in shown(prefixes=21, bare=(gap,) * 12)
+    assert "after each of 1 operation of a fault-free run: an acceptable checkpoint was left" in shown(prefixes=1)
+
+
+def test_one_of_a_thing_has_no_s():
+    """Counts agree with their nouns."""
+    text = shown(passed=9, violations=1, singles=1, multis=1)
+    assert "9 passed, 1 violation, 0 inconclusive" in text
+    assert "1 single fault, 1 schedule of several" in text
