@@ -1,4 +1,4 @@
-"""Launching a campaign: the coordinator runs as a process of its own, and this one shows what it tells.
+"""Launching a campaign: the coordinator runs as a process of its own, and this one shows its progress.
 
 The command line imports no Ray. The coordinator's output goes to `coordinator.log`; its progress and its result come over a pipe, one
 JSON line each. It ends when this process does, however that ends: its standard input is a pipe that nobody writes to.
@@ -41,8 +41,8 @@ class Told(msgspec.Struct, frozen=True, omit_defaults=True):
 def fuzz(options: FuzzOptions, watch: Callable[[Progress], None]) -> CampaignSummary:
     """Run a campaign to its end; Ctrl-C ends it early with what it has.
 
-    A coordinator that dies (killed, out of memory) is started again and goes on where it was, a few times. Raises UsageError for what
-    the coordinator refuses, HarnessError when it can't go on.
+    A coordinator that dies (killed, out of memory) is restarted, a few times, and continues where it was. Raises UsageError for what
+    the coordinator refuses, HarnessError when it can't continue.
     """
     for restart in range(RESTARTS + 1):
         told, status = _coordinate(options, watch, resume=restart > 0)
@@ -50,15 +50,16 @@ def fuzz(options: FuzzOptions, watch: Callable[[Progress], None]) -> CampaignSum
             return told.summary
         if told is not None and told.error:
             raise (UsageError if told.usage else HarnessError)(told.error)
-        watch(Progress(phase="prepare", message=f"the coordinator ended with status {status}; it is started again"))
+        watch(Progress(phase="prepare", message=f"the coordinator ended with status {status} and is being restarted"))
     raise HarnessError(
-        f"the coordinator of the campaign died {RESTARTS + 1} times (last status {status}); "
-        f"the end of {options.run_directory / LOG_FILE} says: {_tail(options.run_directory / LOG_FILE)}"
+        f"the coordinator of the campaign died {RESTARTS + 1} times (last status {status}); see the end of "
+        f"{options.run_directory / LOG_FILE}, then continue with: chaosckpt fuzz --resume {options.run_directory}\n"
+        f"{_tail(options.run_directory / LOG_FILE)}"
     )
 
 
 def _coordinate(options: FuzzOptions, watch: Callable[[Progress], None], resume: bool) -> tuple[Told | None, int]:
-    """One life of a coordinator: its last word, if it had one, and its exit status."""
+    """Run the coordinator once: its last message, if there was one, and its exit status."""
     read, write = os.pipe()
     command = [sys.executable, "-P", "-m", "chaosckpt.campaign.coordinator", options.run, str(write)]
     if resume or options.resume:
@@ -87,7 +88,7 @@ def _coordinate(options: FuzzOptions, watch: Callable[[Progress], None], resume:
 
 @contextmanager
 def passing_interrupts(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
-    """Ctrl-C goes to the coordinator, which stores what it has and ends. Yields the interrupts so far."""
+    """Pass Ctrl-C to the coordinator, which stores what it has and ends. Yields the interrupts so far."""
     interrupts: list[int] = []
 
     def forward(number: int, frame: FrameType | None) -> None:
@@ -106,7 +107,7 @@ def passing_interrupts(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> int:
-    """Wait for the coordinator, whose last word has been said; one that hangs is ended."""
+    """Wait for the coordinator after its last message, and kill it if it hangs."""
     assert process.stdin is not None
     process.stdin.close()
     try:
@@ -120,5 +121,5 @@ def _tail(path: Path) -> str:
     try:
         lines = path.read_text(errors="replace").strip().splitlines()
     except OSError:
-        return "(it can't be read)"
+        return "(the log can't be read)"
     return "\n".join(lines[-TAIL_LINES:])
