@@ -1,4 +1,4 @@
-"""The oracle: what a trial's journal proves about the target. Pure; it starts no process and reads no storage."""
+"""The oracle: what a trial's journal proves about the subject. Pure: it starts no process and reads no storage."""
 
 from chaosckpt.oracle.cause import root_cause
 from chaosckpt.oracle.explanation import explain
