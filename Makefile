@@ -1,4 +1,4 @@
-# Everything here works on a fresh machine with Python 3.11+, git and make; the environment is made in .venv.
+# Everything here works on a fresh machine with Python 3.11+, git and make. The environment is created in .venv.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
@@ -6,28 +6,30 @@ TRIALS ?= 300
 SEED   ?= 1
 SCENARIO ?= scenarios/dcp.toml
 PYTEST_ARGS ?=
-# Test files that run side by side: two cores each have a trial of their own.
+# Processes that run test files side by side: one a core, for two cores.
 TEST_WORKERS ?= 2
 POWER_ARGS ?=
 SOUNDNESS_ARGS ?=
-# Set it where a campaign that finds violations (exit code 1) has done its work, as in CI.
+# Set it to accept a campaign that finds violations (exit code 1), as in CI.
 FINDINGS_OK ?=
-# Extra options for pip, such as `--index-url URL` for an internal mirror or torch's index of CPU builds.
+# Extra options for pip, such as `--index-url URL` for an internal mirror, or torch's index of CPU builds.
 PIP_OPTIONS ?=
 
 .PHONY: help fuzz test lint types contract bench power soundness check map clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make fuzz      install, then fuzz $(SCENARIO) with TRIALS=$(TRIALS) SEED=$(SEED)"
-	@echo "make test      install with test extras, run the whole suite"
-	@echo "make lint      ruff: rules and formatting"
-	@echo "make types     mypy --strict"
-	@echo "make contract  the layers (import-linter)"
-	@echo "make map       write the map of docs/ARCHITECTURE.md anew"
-	@echo "make power     hunt every canary; options in POWER_ARGS, as in POWER_ARGS='--seeds 1'"
-	@echo "make soundness run every correct target; options in SOUNDNESS_ARGS, as in SOUNDNESS_ARGS='--trials 100'"
-	@echo "make bench     python -m benchmarks: a table and JSON"
+	@echo "make fuzz       install, then fuzz $(SCENARIO) with TRIALS=$(TRIALS) SEED=$(SEED)"
+	@echo "make test       install with the test extras, then run the whole suite; options for pytest in PYTEST_ARGS"
+	@echo "make check      lint, types, contract and test"
+	@echo "make lint       check rules and formatting (ruff)"
+	@echo "make types      check types (mypy --strict)"
+	@echo "make contract   check that imports run one way (import-linter)"
+	@echo "make map        write the table of packages in docs/ARCHITECTURE.md again"
+	@echo "make power      measure how fast each planted bug is found; options in POWER_ARGS, as in POWER_ARGS='--seeds 1'"
+	@echo "make soundness  check that correct targets cause no violation; options in SOUNDNESS_ARGS, as in SOUNDNESS_ARGS='--trials 100'"
+	@echo "make bench      measure what the harness costs (python -m benchmarks): a table, and JSON"
+	@echo "make clean      remove build products and the caches of tools"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

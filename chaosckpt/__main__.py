@@ -1,4 +1,4 @@
-"""The command `chaosckpt`, also as `python -m chaosckpt`: interrupted while it still imports what it needs, it ends as later on."""
+"""The command `chaosckpt`, also as `python -m chaosckpt`. Ctrl-C during its imports ends it as cleanly as later on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The four ways in which chaosckpt itself can fail; a violation found in a target is none of them."""
+"""The three ways in which chaosckpt itself fails: misuse, a broken plugin, trouble of the harness. A violation is none of them."""
 
 from __future__ import annotations
 
@@ -13,37 +13,40 @@ class ChaosckptError(Exception):
 
 
 class UsageError(ChaosckptError):
-    """The user asked for something that can't be: the message shows the offending value and the next step."""
+    """The user asked for something impossible: the message shows the offending value and the next step."""
 
     exit_code = 2
 
 
 class PluginError(UsageError):
-    """A target, fault or invariant can't be loaded, or breaks the protocol that it signed up for."""
+    """A target, fault or invariant can't be loaded, or breaks the protocol of its kind."""
 
 
 class HarnessError(ChaosckptError):
-    """The harness, not the target, failed: a fork server that won't start, a lost node, a full journal disk."""
+    """The harness, not the target, failed: a fork server that won't start, a lost node, a journal that can't be written."""
 
 
 _ADVICE = {
-    errno.ENOSPC: "make room there",
-    errno.EDQUOT: "make room there, or raise the quota",
+    errno.ENOSPC: "free some space there",
+    errno.EDQUOT: "free some space there, or raise the quota",
     errno.EMFILE: "raise the limit of open files (`ulimit -n`)",
-    errno.ENFILE: "raise the limit of open files of this machine",
+    errno.ENFILE: "raise this machine's limit of open files (fs.file-max)",
     errno.EAGAIN: "raise the limit of processes (`ulimit -u`)",
-    errno.ENOMEM: "free memory, or run fewer workers",
-    errno.EROFS: "name a directory that can be written",
-    errno.EACCES: "name a directory that this user may use",
-    errno.EPERM: "name a directory that this user may use",
-    errno.EIO: "look at the disk",
-    errno.ENAMETOOLONG: "name a shorter path",
+    errno.ENOMEM: "free some memory, or use fewer workers",
+    errno.EROFS: "choose a writable directory",
+    errno.EACCES: "choose a directory that this user may use",
+    errno.EPERM: "choose a directory that this user may use",
+    errno.EIO: "check the disk",
+    errno.ENAMETOOLONG: "choose a shorter path",
 }
 
 
-def of_this_machine(error: OSError) -> str | None:
-    """The sentence for an error that the machine's state explains (a full disk, a limit); None where it hints at a fault of ours."""
+def of_this_machine(error: OSError, then: str = "try again") -> str | None:
+    """The sentence for an error that the machine's state explains (a full disk, a limit); None where it hints at a bug of ours.
+
+    `then` is what to do once the machine is mended.
+    """
     if error.errno not in _ADVICE:
         return None
-    where = f" ({error.filename})" if error.filename else ""
-    return f"the system refused what chaosckpt needs{where}: {os.strerror(error.errno)}; {_ADVICE[error.errno]}, then try again"
+    where = f": {error.filename}" if error.filename else ""
+    return f"{os.strerror(error.errno)}{where}; {_ADVICE[error.errno]}, then {then}"

@@ -1,7 +1,7 @@
-"""What is installed: targets, fault kinds and invariants, found through entry points or, for a target, in a file.
+"""What is installed: targets, kinds of fault and invariants, found through entry points or, for a target, in a file.
 
-Names are listed without importing anything; an object is imported when it is asked for. The built-ins come the same
-way as a third party's, from these groups of entry points, each `name = "module:object"`:
+Listing names imports nothing; an object is imported when it is first used. Built-ins are registered like a third party's plugins, in
+these groups of entry points, each entry `name = "module:object"`:
 
     chaosckpt.targets       subclasses of chaosckpt.targets.Target
     chaosckpt.faults        subclasses of chaosckpt.model.fault.Fault, each under its tag
@@ -31,20 +31,20 @@ Group = Literal["targets", "faults", "invariants"]
 
 @functools.cache
 def _entries(group: Group) -> dict[str, EntryPoint]:
-    """The entry points of a group, sorted by name. Raises PluginError where two packages offer one name."""
+    """The entry points of a group, sorted by name. Raises PluginError if two packages provide the same name."""
     found: dict[str, EntryPoint] = {}
     for entry in sorted(entry_points(group=f"chaosckpt.{group}"), key=lambda entry: (entry.name, entry.value)):
         other = found.setdefault(entry.name, entry)
         if other.value != entry.value:
             raise PluginError(
-                f"two plugins offer {group[:-1]} {entry.name!r}: {_origin(other)} and {_origin(entry)}; "
+                f"two plugins provide the {group[:-1]} {entry.name!r}: {_origin(other)} and {_origin(entry)}; "
                 "uninstall one of them"
             )
     return found
 
 
 def names(group: Group) -> tuple[str, ...]:
-    """The registered names of a group, sorted. Imports none of what they name."""
+    """The registered names of a group, sorted. Imports nothing."""
     return tuple(_entries(group))
 
 
@@ -68,7 +68,7 @@ def targets() -> dict[str, type[Target]]:
 
 
 def fault_kinds() -> dict[str, type[Fault]]:
-    """Every registered kind of fault by name. Raises PluginError for one that is no Fault, or bears another tag."""
+    """Every registered kind of fault by name. Raises PluginError for one that isn't a Fault, or whose tag differs from its name."""
     return {name: _fault_kind(name) for name in names("faults")}
 
 
@@ -84,7 +84,7 @@ def load_target(use: str) -> type[Target]:
     """The target class that `use` names: a registered name, or `path/to/file.py:Class`.
 
     A file is loaded under a module name that depends on its path alone, so that every process can load it again. Raises
-    UsageError for a name, file or class that isn't there, PluginError for code that can't be imported or is no target.
+    UsageError for a name, file or class that doesn't exist, PluginError for code that can't be imported or isn't a target.
     """
     path, _, wanted = use.rpartition(":")
     if path.endswith(".py") or use.endswith(".py"):
@@ -106,16 +106,16 @@ def is_target_file(spec: str) -> bool:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """What to say about a name that isn't known: the nearest ones, else all."""
+    """What to say about an unknown name: the nearest known ones, else all."""
     known = sorted(known)
     near = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
     if near:
         return "did you mean " + " or ".join(map(repr, near)) + "?"
-    return f"there are {', '.join(known)}" if known else "none is installed"
+    return f"choose one of: {', '.join(known)}" if known else "none is available"
 
 
 def forget() -> None:
-    """Look at what is installed anew, for a process that has changed its own path."""
+    """Forget what was found, for a process that has changed its import path."""
     _entries.cache_clear()
     _loaded.cache_clear()
     _fault_kind.cache_clear()
@@ -126,14 +126,14 @@ def _fault_kind(name: str) -> type[Fault]:
     found = _loaded("faults", name)
     if not (isinstance(found, type) and issubclass(found, Fault)):
         raise PluginError(
-            f"fault {name!r} from {_origin(_entries('faults')[name])} is no subclass of chaosckpt.model.fault.Fault; "
-            "derive it from that"
+            f"fault {name!r} from {_origin(_entries('faults')[name])} is not a subclass of chaosckpt.model.fault.Fault; "
+            "derive it from that class"
         )
     tag = found.__struct_config__.tag
     if tag != name:
         raise PluginError(
-            f"fault {name!r} from {_origin(_entries('faults')[name])} bears the tag {tag!r}; "
-            "give class and entry point the same name"
+            f"fault {name!r} from {_origin(_entries('faults')[name])} has the tag {tag!r}; "
+            "give the class and its entry point the same name"
         )
     return found
 
@@ -141,7 +141,7 @@ def _fault_kind(name: str) -> type[Fault]:
 def _checked_target(found: Any, use: str) -> type[Target]:
     if not (isinstance(found, type) and issubclass(found, Target)):
         raise PluginError(
-            f"target {use!r} is {_what(found)}, no subclass of chaosckpt.targets.Target; derive it from that"
+            f"target {use!r} is {_what(found)}, not a subclass of chaosckpt.targets.Target; derive it from that class"
         )
     missing = [name for name in ("save", "recover") if getattr(found, name) is getattr(Target, name)]
     if missing:
@@ -151,7 +151,9 @@ def _checked_target(found: Any, use: str) -> type[Target]:
 
 def _class_of(file: Path, wanted: str, use: str) -> Any:
     if not file.is_file():
-        raise UsageError(f"target {use!r}: there is no file {file}; name an existing one, as path/to/file.py:Class")
+        raise UsageError(
+            f"target {use!r}: there is no file {file}; check the path, and write it as path/to/file.py:Class"
+        )
     module = _module(file.resolve())
     if wanted and hasattr(module, wanted):
         return getattr(module, wanted)
@@ -166,8 +168,7 @@ def _class_of(file: Path, wanted: str, use: str) -> Any:
 
 
 def _module(file: Path) -> ModuleType:
-    """The module of a file, loaded once. What stands beside the file can be imported by it, after everything
-    installed."""
+    """The module of a file, loaded once. It can import what is beside the file; installed packages come first."""
     name = f"chaosckpt_file_{file.stem}_{hashlib.blake2b(str(file).encode(), digest_size=4).hexdigest()}"
     if name in sys.modules:
         return sys.modules[name]
@@ -186,7 +187,7 @@ def _module(file: Path) -> ModuleType:
     except (Exception, SystemExit) as error:  # whatever the user's own file raises while it is imported
         del sys.modules[name]
         raise PluginError(
-            f"{file} can't be imported: {type(error).__name__}: {error}; run `python {file}` to see where"
+            f"{file} can't be imported: {type(error).__name__}: {error}; run `python {file}` for the traceback"
         ) from error
     return module
 

@@ -137,10 +137,10 @@ def test_a_target_file_may_import_its_neighbours(tmp_path):
     [
         ("no_such_file.py:Mine", "there is no file no_such_file.py"),
         ("{file}:Mein", "has no 'Mein'; did you mean 'Mine'?"),
-        ("{file}:Zzz", "has no 'Zzz'; there are Half, Mine, Other"),
+        ("{file}:Zzz", "has no 'Zzz'; choose one of: Half, Mine, Other"),
         ("{file}", "names no class; write"),
         ("dpc", "did you mean 'dcp'"),
-        ("what-is-this-thing", "there are canary-"),
+        ("what-is-this-thing", "choose one of: canary-"),
     ],
 )
 def test_a_name_that_is_wrong_is_told_the_near_ones(target_file, use, words):
@@ -154,7 +154,7 @@ def test_a_name_that_is_wrong_is_told_the_near_ones(target_file, use, words):
 
 @pytest.mark.parametrize(
     ("wanted", "words"),
-    [("Other", "the class Other, no subclass of chaosckpt.targets.Target"), ("Half", "defines no recover")],
+    [("Other", "the class Other, not a subclass of chaosckpt.targets.Target"), ("Half", "defines no recover")],
 )
 def test_a_class_that_is_no_target_is_refused(target_file, wanted, words):
     """Before any process is started it is said what the class lacks."""
@@ -185,8 +185,8 @@ def test_a_broken_plugin_is_named(installed):
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ("json:JSONDecoder", "is no subclass of chaosckpt.model.fault.Fault"),
-        ("chaosckpt.faults.sigkill:Sigkill", "bears the tag 'sigkill'"),
+        ("json:JSONDecoder", "is not a subclass of chaosckpt.model.fault.Fault"),
+        ("chaosckpt.faults.sigkill:Sigkill", "has the tag 'sigkill'"),
     ],
 )
 def test_what_is_no_fault_kind_is_refused(installed, value, words):
@@ -199,7 +199,7 @@ def test_what_is_no_fault_kind_is_refused(installed, value, words):
 def test_two_plugins_with_one_name_are_refused(installed):
     """Which of them would be meant can't be told, so neither is taken."""
     install(installed, "second", "targets", dcp="json:JSONDecoder")
-    with pytest.raises(PluginError, match=r"two plugins offer target 'dcp': .*; uninstall one of them"):
+    with pytest.raises(PluginError, match=r"two plugins provide the target 'dcp': .*; uninstall one of them"):
         plugins.names("targets")
 
 

@@ -1,4 +1,4 @@
-"""Launching a campaign: the coordinator runs as a process of its own, and this one shows what it tells.
+"""Launching a campaign: the coordinator runs as a process of its own, and this one shows its progress.
 
 The command line imports no Ray. The coordinator's output goes to `coordinator.log`; its progress and its result come over a pipe, one
 JSON line each. It ends when this process does, however that ends: its standard input is a pipe that nobody writes to.
@@ -41,8 +41,8 @@ class CoordinatorMessage(msgspec.Struct, frozen=True, omit_defaults=True):
 def fuzz(options: FuzzOptions, progress: Callable[[Progress], None]) -> CampaignSummary:
     """Run a campaign to its end; Ctrl-C ends it early with what it has.
 
-    A coordinator that dies (killed, out of memory) is started again and goes on where it was, a few times. Raises UsageError for what
-    the coordinator refuses, HarnessError when it can't go on.
+    A coordinator that dies (killed, out of memory) is restarted, a few times, and continues where it was. Raises UsageError for what
+    the coordinator refuses, HarnessError when it can't continue.
     """
     for restart in range(RESTARTS + 1):
         last, status = _coordinate(options, progress, resume=restart > 0)
@@ -50,17 +50,20 @@ def fuzz(options: FuzzOptions, progress: Callable[[Progress], None]) -> Campaign
             return last.summary
         if last is not None and last.error:
             raise (UsageError if last.usage else HarnessError)(last.error)
-        progress(Progress(phase="prepare", message=f"the coordinator ended with status {status}; it is started again"))
+        progress(
+            Progress(phase="prepare", message=f"the coordinator ended with status {status} and is being restarted")
+        )
     raise HarnessError(
-        f"the coordinator of the campaign died {RESTARTS + 1} times (last status {status}); "
-        f"the end of {options.run_directory / LOG_FILE} says: {_tail(options.run_directory / LOG_FILE)}"
+        f"the coordinator of the campaign died {RESTARTS + 1} times (last status {status}); see the end of "
+        f"{options.run_directory / LOG_FILE}, then continue with: chaosckpt fuzz --resume {options.run_directory}\n"
+        f"{_tail(options.run_directory / LOG_FILE)}"
     )
 
 
 def _coordinate(
     options: FuzzOptions, progress: Callable[[Progress], None], resume: bool
 ) -> tuple[CoordinatorMessage | None, int]:
-    """One life of a coordinator: its last word, if it had one, and its exit status."""
+    """Run the coordinator once: its last message, if there was one, and its exit status."""
     read, write = os.pipe()
     command = [sys.executable, "-P", "-m", "chaosckpt.campaign.coordinator", options.run, str(write)]
     if resume or options.resume:
@@ -89,7 +92,7 @@ def _coordinate(
 
 @contextmanager
 def passing_interrupts(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
-    """Ctrl-C goes to the coordinator, which stores what it has and ends. Yields the interrupts so far."""
+    """Pass Ctrl-C to the coordinator, which stores what it has and ends. Yields the interrupts so far."""
     interrupts: list[int] = []
 
     def forward(number: int, frame: FrameType | None) -> None:
@@ -108,7 +111,7 @@ def passing_interrupts(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> int:
-    """Wait for the coordinator, whose last word has been said; one that hangs is ended."""
+    """Wait for the coordinator after its last message, and kill it if it hangs."""
     assert process.stdin is not None
     process.stdin.close()
     try:
@@ -122,5 +125,5 @@ def _tail(path: Path) -> str:
     try:
         lines = path.read_text(errors="replace").strip().splitlines()
     except OSError:
-        return "(it can't be read)"
+        return "(the log can't be read)"
     return "\n".join(lines[-TAIL_LINES:])

@@ -25,7 +25,7 @@ def to_terminal() -> None:
 
 
 def to_run(run: Path, forward: Callable[[dict[str, str]], None]) -> None:
-    """Every entry as a JSON line in the run directory; warnings and errors go to `forward`, too, which may reach a terminal."""
+    """Every entry as a JSON line in the run directory. Warnings and errors also go to `forward`, which may reach a terminal."""
 
     def tell(logger: object, method: str, entry: Entry) -> Entry:
         if entry["level"] in ("warning", "error"):
@@ -47,7 +47,7 @@ def to_run(run: Path, forward: Callable[[dict[str, str]], None]) -> None:
 
 
 def repeat(entry: dict[str, str]) -> None:
-    """Log here what another process has logged."""
+    """Log here what another process logged."""
     rest = {key: value for key, value in entry.items() if key not in ("event", "level")}
     log = structlog.get_logger("chaosckpt.campaign")
     (log.error if entry.get("level") == "error" else log.warning)(entry["event"], **rest)

@@ -1,4 +1,4 @@
-"""What the command line asks of a campaign and of a reproduction, as plain values; a run directory keeps its campaign's."""
+"""What the command line asks of a campaign and of a reproduction, as plain values. A run directory keeps its campaign's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FILE = "options.json"
 
 
 class FuzzOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """One campaign to run. The run directory `run` exists and is marked; with `resume` it holds what an earlier part left.
+    """One campaign to run. The run directory `run` exists and is marked; with `resume` it holds the earlier part of the campaign.
 
     `trials` counts trials of the whole campaign, those of an interrupted part included; `seconds` is wall-clock time from the first
     trial of this part on. At least one of the two is set; the first one exhausted ends the campaign. `workers` None means that the
@@ -31,7 +31,7 @@ class FuzzOptions(msgspec.Struct, frozen=True, kw_only=True):
     address: str | None = None
     resume: bool = False
     keep: bool = False
-    """Leave the storage of trials with a violation in place."""
+    """Keep a copy of the storage of every trial with a violation."""
     max_inconclusive: float = INCONCLUSIVE_SHARE
 
     @property
@@ -40,7 +40,7 @@ class FuzzOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReproduceOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What to replay how often: a finding's folder, or a trial `SEED:INDEX` of a scenario. Exactly one of the two is given."""
+    """What to replay, and how often: a finding's folder, or a trial `SEED:INDEX` of a scenario. Exactly one of the two is given."""
 
     times: int = 10
     finding: str | None = None
@@ -62,14 +62,16 @@ def load(run_directory: Path) -> FuzzOptions:
     try:
         stored = msgspec.json.decode(path.read_bytes(), type=FuzzOptions)
     except FileNotFoundError as error:
-        raise UsageError(f"the run {run_directory} has no {FILE}: it ended before it began; start a new one") from error
+        raise UsageError(f"the run {run_directory} has no {FILE}: it ended before it began; start a new run") from error
     except (OSError, msgspec.MsgspecError) as error:
-        raise UsageError(f"{path} can't be read: {error}; was it made by another version of chaosckpt?") from error
+        raise UsageError(
+            f"{path} can't be read: {error}; use the version of chaosckpt that wrote it, or start a new run"
+        ) from error
     return msgspec.structs.replace(stored, run=str(run_directory))
 
 
 def budget_seconds(minutes: float | None, hours: float | None) -> float | None:
-    """Both budgets as seconds; they add up, so that `--hours 1 --minutes 30` means what it says."""
+    """Both budgets in seconds. They add up, so that `--hours 1 --minutes 30` means what it says."""
     if minutes is None and hours is None:
         return None
     return (minutes or 0.0) * 60.0 + (hours or 0.0) * 3600.0
@@ -79,5 +81,5 @@ def parse_trial(name: str) -> tuple[int, int]:
     """Seed and index of a trial's name `SEED:INDEX`. Raises UsageError for anything else."""
     seed, separator, index = name.partition(":")
     if not (separator and seed.isdecimal() and index.isdecimal()):
-        raise UsageError(f"{name!r} names no trial; a trial is SEED:INDEX, two whole numbers such as 1:17")
+        raise UsageError(f"{name!r} is not the name of a trial; write SEED:INDEX, two whole numbers such as 1:17")
     return int(seed), int(index)

@@ -1,4 +1,4 @@
-"""Run directories: how one is made and marked, and how a directory that isn't the harness's own is refused."""
+"""Run directories: how the harness creates and marks one, and refuses a directory that isn't its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chaosckpt.errors import UsageError
 from chaosckpt.model import formats
 
 MARK = ".chaosckpt-run"
-"""The file by which the harness knows its own directories. Nothing is ever written into, or deleted from, a used one without it."""
+"""The file by which the harness recognises its own directories. It never writes to, or deletes from, a used one without it."""
 DEFAULT_PARENT = "chaosckpt-runs"
 
 
@@ -32,8 +32,8 @@ class _Outline(msgspec.Struct, frozen=True):
 def create(wanted: str | Path | None, base: Path | None = None, *, resumable: bool = True) -> Path:
     """Make and mark a run directory: `wanted`, or the next free number below `chaosckpt-runs/` in `base` (default: here).
 
-    Raises UsageError, with nothing touched, for a directory that holds something, a run or otherwise. `resumable` says whether the
-    command that asks has a way to go on with one.
+    Raises UsageError, with nothing touched, for a directory that holds anything, be it a run. `resumable` says whether the command
+    that asks can continue one.
     """
     if wanted is None:
         return _numbered((base or Path.cwd()) / DEFAULT_PARENT)
@@ -43,17 +43,19 @@ def create(wanted: str | Path | None, base: Path | None = None, *, resumable: bo
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(
-            f"the run directory {path} can't be made: {error.strerror}; choose another --run-dir"
+            f"the run directory {path} can't be created: {error.strerror}; choose another --run-dir"
         ) from error
     _mark(path)
     return path
 
 
 def existing(path: str | Path) -> Path:
-    """The absolute path of a run that the harness made before. Raises UsageError for anything else."""
+    """The absolute path of an existing run. Raises UsageError for anything else."""
     found = Path(path).expanduser().absolute()
     if not found.is_dir():
-        raise UsageError(f"there is no run directory {found}; `ls {DEFAULT_PARENT}` shows the runs made from here")
+        raise UsageError(
+            f"there is no run directory {found}; `ls {DEFAULT_PARENT}` lists the runs of the current directory"
+        )
     if not is_marked(found):
         raise UsageError(
             f"{found} is not a run directory of chaosckpt: it has no {MARK} file; name the directory of a run"
@@ -81,7 +83,7 @@ def _refuse_foreign(path: Path, resumable: bool) -> None:
     if path.exists() and not path.is_dir():
         raise UsageError(f"the run directory {path} is a file; choose another --run-dir")
     if is_marked(path):
-        step = f"go on with it by --resume {path}, or choose" if resumable else "choose"
+        step = f"continue it with --resume {path}, or choose" if resumable else "choose"
         raise UsageError(f"{path} already holds a run; {step} another --run-dir")
     enclosing = next((parent for parent in path.parents if is_marked(parent)), None)
     if enclosing is not None:
@@ -94,12 +96,12 @@ def _refuse_foreign(path: Path, resumable: bool) -> None:
         ) from error
     if occupied:
         raise UsageError(
-            f"{path} is not empty and has no mark of chaosckpt, so it is left alone; name a new or an empty directory as --run-dir"
+            f"{path} is not empty, and not a run directory of chaosckpt; nothing in it was touched: choose a new or empty --run-dir"
         )
 
 
 def _numbered(parent: Path) -> Path:
-    """The first number after the greatest one that is there. mkdir decides between two runs that start at once."""
+    """The directory with the next free number. mkdir decides between two runs that start at once."""
     try:
         parent.mkdir(exist_ok=True)
         number = max((int(child.name) for child in parent.iterdir() if child.name.isdecimal()), default=0) + 1
@@ -114,7 +116,7 @@ def _numbered(parent: Path) -> Path:
             return path
     except OSError as error:
         raise UsageError(
-            f"no run directory can be made in {parent}: {error.strerror}; name one by --run-dir"
+            f"no run directory can be created in {parent}: {error.strerror}; choose one with --run-dir"
         ) from error
 
 
@@ -123,10 +125,10 @@ def _mark(path: Path) -> None:
     try:
         descriptor = os.open(path / MARK, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     except FileExistsError as error:
-        raise UsageError(f"another run has just begun in {path}; choose another --run-dir") from error
+        raise UsageError(f"another run has just started in {path}; choose another --run-dir") from error
     except OSError as error:
         raise UsageError(
-            f"the run directory {path} can't be written: {error.strerror}; choose another --run-dir"
+            f"the run directory {path} is not writable: {error.strerror}; choose another --run-dir"
         ) from error
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)

@@ -1,4 +1,4 @@
-"""Where scenarios come from: a TOML file, the name of a shipped one, or a target alone; and what is refused in them."""
+"""Where scenarios come from: a TOML file, the name of a shipped one, a target alone, or a command."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chaosckpt.plugins import is_target_file, nearest
 
 
 def shipped_directory() -> Path:
-    """Where the scenarios lie that come with the package: inside it when installed, beside it in a checkout."""
+    """Where the shipped scenarios are: inside the package when installed, beside it in a checkout."""
     package = Path(chaosckpt.__file__).parent
     inside = package / "scenarios"
     return inside if inside.is_dir() else package.parent / "scenarios"
@@ -33,19 +33,17 @@ def shipped() -> dict[str, Path]:
 
 
 def find(spec: str) -> Scenario:
-    """The scenario that a user means: a TOML file, the name of a shipped scenario, or `file.py:Class` for a target alone.
+    """The scenario that `spec` names: a TOML file, the name of a shipped scenario, or `file.py:Class` for a target alone.
 
     Raises UsageError.
     """
     if not spec.strip():
-        raise UsageError(
-            "the scenario's name is empty; `chaosckpt list scenarios` shows those that come with the package"
-        )
+        raise UsageError("the name of the scenario is empty; `chaosckpt list scenarios` lists the shipped ones")
     if is_target_file(spec):
         return scenario_for_target(spec)
     path = Path(spec)
     if path.is_dir():
-        raise UsageError(f"{spec} is a directory; name a scenario file in it, such as {path / 'scenario.toml'}")
+        raise UsageError(f"{spec} is a directory; name the scenario file in it, such as {path / 'scenario.toml'}")
     if path.is_file():
         return read(path)
     known = shipped()
@@ -55,7 +53,7 @@ def find(spec: str) -> Scenario:
         return read(known[name])
     if spec in plugins.names("targets"):
         return scenario_for_target(spec)
-    raise UsageError(f"there is no scenario {spec!r}: neither a file nor a shipped scenario; {nearest(name, known)}")
+    raise UsageError(f"{spec!r} is neither a scenario file nor a shipped scenario; {nearest(name, known)}")
 
 
 def read(path: Path) -> Scenario:
@@ -67,7 +65,9 @@ def read(path: Path) -> Scenario:
     except UnicodeDecodeError as error:
         raise UsageError(f"the scenario {path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"the scenario {path} is not TOML: {error}; docs/reference/scenario.md shows one") from error
+        raise UsageError(
+            f"the scenario {path} is not valid TOML: {error}; docs/reference/scenario.md has an example"
+        ) from error
     try:
         return parse(data, path.parent)
     except UsageError as error:
@@ -75,7 +75,7 @@ def read(path: Path) -> Scenario:
 
 
 def parse(data: Mapping[str, Any], directory: Path | None = None) -> Scenario:
-    """The scenario in the content of a file. A target's file is looked for from here, then from `directory`. Raises UsageError."""
+    """The scenario in the content of a file. A target's file is sought from here, then from `directory`. Raises UsageError."""
     try:
         scenario = msgspec.convert(data, Scenario)
     except msgspec.ValidationError as error:
@@ -100,7 +100,7 @@ def scenario_for_command(command: CommandSettings, ranks: Sequence[int]) -> Scen
 
 
 def _with_command_directory(scenario: Scenario, directory: Path | None) -> Scenario:
-    """The scenario with its command's directory as an absolute path: from the scenario's own, where it is a file's."""
+    """The scenario with its command's directory as an absolute path, which is relative to the scenario's file, if there is one."""
     command = scenario.command
     if command is None:
         return scenario
@@ -130,13 +130,13 @@ def _with_target_file(scenario: Scenario, directory: Path | None) -> Scenario:
     path = next((candidate.absolute() for candidate in candidates if candidate.is_file()), None)
     if path is None:
         raise UsageError(
-            f"target.use = {use!r}: there is no file {name}; write `chaosckpt init DIRECTORY` for a starter"
+            f"target.use = {use!r}: there is no file {name}; check the path, or run `chaosckpt init DIRECTORY` for a starter"
         )
     classes = _classes(path)
     if wanted not in classes:
-        problem = f"has no class {wanted!r}" if wanted else "is named without its class"
+        problem = f"has no class {wanted!r}" if wanted else "is named without a class"
         raise UsageError(
-            f"target.use = {use!r}: {name} {problem}; write {name}:CLASS with one of: {', '.join(classes) or 'none'}"
+            f"target.use = {use!r}: {name} {problem}; write {name}:CLASS (its classes: {', '.join(classes) or 'none'})"
         )
     return msgspec.structs.replace(scenario, target=msgspec.structs.replace(scenario.target, use=f"{path}:{wanted}"))
 
@@ -146,5 +146,5 @@ def _classes(path: Path) -> list[str]:
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError) as error:
-        raise UsageError(f"{path} is not Python: {error}; mend it first") from error
+        raise UsageError(f"{path} is not valid Python: {error}; fix it first") from error
     return [node.name for node in tree.body if isinstance(node, ast.ClassDef)]

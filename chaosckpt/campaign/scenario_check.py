@@ -1,4 +1,4 @@
-"""What is refused in a scenario that is well formed: values that can't be together, and names that nobody offers."""
+"""What is refused in a well-formed scenario: values that contradict one another, and names that nothing provides."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def check(scenario: Scenario) -> None:
 
 
 def check_topology(settings: TopologySettings) -> None:
-    """Refuse topologies that can't be. Raises UsageError."""
+    """Refuse impossible topologies. Raises UsageError."""
     if not settings.ranks:
-        raise UsageError("topology.ranks = [] has no topology; write at least one, such as [[1, 1]]")
+        raise UsageError("topology.ranks = [] names no topology; write at least one, such as [[1, 1]]")
     for ranks in settings.ranks:
         check_ranks("topology.ranks", ranks)
     seen: set[int] = set()
@@ -34,23 +34,23 @@ def check_topology(settings: TopologySettings) -> None:
         for node in group:
             if not 0 <= node < settings.nodes:
                 raise UsageError(
-                    f"topology.failure_groups has node {node}, but the largest topology has {settings.nodes} nodes, "
-                    f"numbered from 0 to {settings.nodes - 1}"
+                    f"topology.failure_groups names node {node}, but the largest topology has {settings.nodes} nodes; "
+                    f"use numbers from 0 to {settings.nodes - 1}"
                 )
             if node in seen:
-                raise UsageError(f"topology.failure_groups has node {node} twice; a node dies with one group")
+                raise UsageError(f"topology.failure_groups names node {node} twice; a node belongs to one group")
             seen.add(node)
 
 
 def check_subject(scenario: Scenario) -> None:
-    """Refuse a scenario without a subject, with two, or with a command that can't be watched. Raises UsageError."""
+    """Refuse a scenario with no subject, with two, or with a command that can't be run and observed. Raises UsageError."""
     command = scenario.command
     if command is None:
         _check_target(scenario.target)
         return
     if scenario.target.use:
         raise UsageError(
-            f"target.use = {scenario.target.use!r} and a [command]: a scenario tests one of them; leave out the other"
+            f"the scenario has target.use = {scenario.target.use!r} and a [command]; it tests one of them, so leave out the other"
         )
     check_command(command)
     _check_ranks(command, scenario.topology)
@@ -61,12 +61,12 @@ def _check_target(settings: TargetSettings) -> None:
     use, known = settings.use, plugins.names("targets")
     if not use:
         raise UsageError(
-            "there is neither a 'target' nor a 'command'; write a table: [target] and below it use = \"dcp\", or "
-            '[command] and below it argv = ["python", "train.py", "--out", "{out}"]'
+            "the scenario has neither a 'target' nor a 'command'; add a table: [target] with use = \"dcp\", or "
+            '[command] with argv = ["python", "train.py", "--out", "{out}"]'
         )
     if not is_target_file(use) and use not in known:
         raise UsageError(
-            f"target.use = {use!r} is no target; {nearest(use, known)} (or name a file: my_target.py:MyTarget)"
+            f"target.use = {use!r} is not a target; {nearest(use, known)} (or name a file: my_target.py:MyTarget)"
         )
     if settings.options:
         _check_options(settings)
@@ -76,12 +76,12 @@ def _check_ranks(command: CommandSettings, settings: TopologySettings) -> None:
     for ranks in settings.ranks:
         if len(ranks) != 1:
             raise UsageError(
-                f"topology.ranks has {list(ranks)}: a command runs on one node; write its ranks as [[{sum(ranks)}]]"
+                f"topology.ranks has {list(ranks)}, but a command runs on one node; write its ranks as [[{sum(ranks)}]]"
             )
     if len(settings.ranks) > 1 and not any(RANKS in word for word in command.argv):
         raise UsageError(
-            f"the number of ranks is to change, but the command has no {RANKS} in it that would tell it so; write {RANKS} "
-            f"where the number belongs, such as --nproc-per-node {RANKS}"
+            f"topology.ranks changes the number of ranks, but the command contains no {RANKS}; write {RANKS} in place of the number, "
+            f"as in --nproc-per-node {RANKS}"
         )
 
 
@@ -117,23 +117,23 @@ def check_training(scenario: Scenario) -> None:
     workload = scenario.workload
     if workload.save_every > workload.steps:
         raise UsageError(
-            f"workload.save_every = {workload.save_every} is more than workload.steps = {workload.steps}, "
-            "so that nothing would ever be saved; raise steps or lower save_every"
+            f"workload.save_every = {workload.save_every} exceeds workload.steps = {workload.steps}, so that nothing would be saved; "
+            "raise steps or lower save_every"
         )
 
 
 def check_storage(scenario: Scenario) -> None:
-    """Refuse storage roots that can't be. Raises UsageError."""
+    """Refuse storage roots that can't be used. Raises UsageError."""
     for name in ("shared", "local"):
         directory = getattr(scenario.storage, name)
         if directory is not None and not Path(directory).is_absolute():
             raise UsageError(
-                f"storage.{name} = {directory!r} is not an absolute path; every node must understand it alike"
+                f"storage.{name} = {directory!r} is not an absolute path; write one, so that it means the same on every node"
             )
     shared = scenario.storage.shared
     if shared is not None and not Path(shared).is_dir():
         raise UsageError(
-            f"storage.shared = {shared!r} is not a directory; create it, or leave the key out for a temporary one"
+            f"storage.shared = {shared!r} is not a directory; create it, or leave out the key for a temporary one"
         )
 
 
@@ -142,20 +142,20 @@ def check_faults(scenario: Scenario) -> None:
     known = plugins.names("faults")
     for kind in scenario.faults.kinds:
         if kind not in known:
-            raise UsageError(f"faults.kinds.{kind} is no fault; {nearest(kind, known)}")
+            raise UsageError(f"faults.kinds.{kind} is not a kind of fault; {nearest(kind, known)}")
     if scenario.faults.kinds and not any(scenario.faults.kinds.values()):
         raise UsageError(
-            "faults.kinds gives every kind the weight 0, so that no fault is left; leave the table out for all"
+            "faults.kinds gives every kind the weight 0, so that no fault is left; raise a weight, or leave out the table to draw all"
         )
 
 
 def _check_options(settings: TargetSettings) -> None:
-    """Compare the options with those that the target's class declares; only this needs the class, and with it torch."""
+    """Compare the options with those that the target's class declares. Only this needs the class, and with it torch."""
     declared = plugins.target(settings.use).options
     for name, value in settings.options.items():
         if name not in declared:
-            raise UsageError(f"target.options.{name} is no option of {settings.use}; {nearest(name, declared)}")
+            raise UsageError(f"target.options.{name} is not an option of {settings.use}; {nearest(name, declared)}")
         if type(value) is not type(declared[name]):
             raise UsageError(
-                f"target.options.{name} = {value!r} must be of type {type(declared[name]).__name__}, as its default {declared[name]!r}"
+                f"target.options.{name} = {value!r} must be a {type(declared[name]).__name__}, like its default {declared[name]!r}"
             )

@@ -1,4 +1,4 @@
-"""How msgspec's complaint about a scenario becomes one sentence with the offending value and the next step."""
+"""How a validation error of msgspec becomes one sentence with the offending value and the next step."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ _PLAIN = {
 }
 _TOML_TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool, "array": list, "object": dict}
 _HINTS = {
-    "topology.ranks": "it is a list of topologies, each the ranks on every node, such as [[1, 1], [2]]",
-    "topology.failure_groups": "it is a list of groups of nodes, such as [[0, 1]]",
-    "drill.restore_ranks": "it is a list of topologies, each the ranks on every node, such as [[1], [2, 1]]",
-    "drill.environment": 'it is a list of names, such as ["LD_LIBRARY_PATH"]',
-    "target": 'write a table: [target] and below it use = "dcp"',
+    "topology.ranks": "write a list of topologies, each the number of ranks on every node, such as [[1, 1], [2]]",
+    "topology.failure_groups": "write a list of groups of nodes, such as [[0, 1]]",
+    "drill.restore_ranks": "write a list of topologies, each the number of ranks on every node, such as [[1], [2, 1]]",
+    "drill.environment": 'write a list of names, such as ["LD_LIBRARY_PATH"]',
+    "target": 'add a table: [target] with use = "dcp"',
 }
 
 
 def sentence(error: msgspec.ValidationError, data: Mapping[str, Any]) -> str:
-    """The complaint about `data`, the content of a scenario file, without the name of the file."""
+    """What is wrong with `data`, the content of a scenario file, without the name of the file."""
     text, _, where = str(error).partition(" - at ")
     steps = _steps(where.strip("`"), data, text)
     if match := _UNKNOWN.match(text):
         return f"unknown key {_dotted([*steps, match['key']])!r}; {nearest(match['key'], _keys(steps))}"
     if match := _MISSING.match(text):
         key = _dotted([*steps, match["key"]])
-        return f"the key {key!r} is missing; {_HINTS.get(key, f'add {key} to it')}"
+        return f"the key {key!r} is missing; {_HINTS.get(key, f'add {key} to the scenario')}"
     if match := _WRONG_TYPE.match(text):
         expected = _PLAIN.get(match["expected"], match["expected"])
         return f"{_shown(steps, data)} must be {expected}{_hint(steps)}"
@@ -54,7 +54,7 @@ def sentence(error: msgspec.ValidationError, data: Mapping[str, Any]) -> str:
 
 
 def _steps(path: str, data: Mapping[str, Any], text: str) -> list[str | int]:
-    """`$.faults.kinds[...]` as keys and indices; `[...]` becomes the key of the first entry that has the type complained of."""
+    """`$.faults.kinds[...]` as keys and indices; `[...]` becomes the key of the first entry of the wrong type."""
     steps: list[str | int] = []
     got = _WRONG_TYPE.match(text)
     for name, index in re.findall(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]", path):

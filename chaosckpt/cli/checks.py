@@ -1,4 +1,4 @@
-"""What chaosckpt needs from a machine, each thing checked by trying it, with the way to get what is missing."""
+"""What chaosckpt needs from a machine: each need is checked by trying it, and comes with a remedy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PATIENCE_SECONDS = 120
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing: what was found, and what to do where it isn't all there. limited: works with less. missing: does not work."""
+    """One need: what was found, and what to do about it. limited: chaosckpt works with less. missing: it does not work."""
 
     name: str
     state: State
@@ -35,7 +35,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run() -> tuple[Check, ...]:
-    """Check everything; takes some seconds, because torch and Ray are really imported."""
+    """Check everything. Takes some seconds, because torch and Ray are really imported."""
     checks: tuple[Callable[[], Check], ...] = (
         python,
         kernel,
@@ -59,14 +59,16 @@ def kernel() -> Check:
     """The kernel's release: the gate needs 5.14, and 5.19 for all of it."""
     release = platform.release()
     if platform.system() != "Linux":
-        return Check(name="kernel", state="missing", found=platform.system(), remedy="run it on Linux 5.14 or newer")
+        return Check(
+            name="kernel", state="missing", found=platform.system(), remedy="run chaosckpt on Linux 5.14 or newer"
+        )
     number = tuple(int(part) for part in release.split("-")[0].split(".")[:2] if part.isdecimal())
     if number >= (5, 19):
         return Check(name="kernel", state="ok", found=release)
     if number >= (5, 14):
-        remedy = "works; from 5.19 on a call interrupted by a signal needs no memory of its result"
+        remedy = "works; from 5.19 on, signals no longer interrupt a system call that the gate is answering"
         return Check(name="kernel", state="limited", found=release, remedy=remedy)
-    remedy = 'use 5.19 or newer (5.14 at least); until then gate = "none" kills at stage boundaries only'
+    remedy = 'upgrade to 5.19 or newer (at least 5.14); until then run.gate = "none" kills at stage boundaries only'
     return Check(name="kernel", state="missing", found=release, remedy=remedy)
 
 
@@ -77,12 +79,13 @@ def gate() -> Check:
     if not found.works:
         remedy = (
             "allow seccomp and process_vm_readv in the sandbox (Docker: the default profile does; Kubernetes: "
-            'seccompProfile RuntimeDefault), and leave other supervisors out; until then gate = "none" kills at stage boundaries only'
+            "seccompProfile RuntimeDefault), without another seccomp supervisor; until then "
+            'run.gate = "none" kills at stage boundaries only'
         )
         return Check(name=name, state="missing", found=found.problem, remedy=remedy)
-    described = f"seccomp user notification works, {found.tracked_descriptors} tracked files a rank"
+    described = f"seccomp user notification works, up to {found.tracked_descriptors} tracked files per rank"
     if not found.wait_killable:
-        return Check(name=name, state="limited", found=described, remedy="Linux 5.19 brings WAIT_KILLABLE_RECV")
+        return Check(name=name, state="limited", found=described, remedy="works; Linux 5.19 adds WAIT_KILLABLE_RECV")
     return Check(name=name, state="ok", found=described)
 
 
@@ -92,11 +95,14 @@ def ptrace() -> Check:
     try:
         scope = path.read_text().strip()
     except OSError:
-        return Check(name="ptrace", state="ok", found="no Yama, so the kernel's own rules hold")
+        return Check(name="ptrace", state="ok", found="Yama is not active; the kernel's own rules apply")
     if scope in ("0", "1"):
         return Check(name="ptrace", state="ok", found=f"Yama scope {scope}")
     return Check(
-        name="ptrace", state="missing", found=f"Yama scope {scope}", remedy="sysctl kernel.yama.ptrace_scope=1, by root"
+        name="ptrace",
+        state="missing",
+        found=f"Yama scope {scope}",
+        remedy="run as root: sysctl kernel.yama.ptrace_scope=1",
     )
 
 
@@ -106,20 +112,25 @@ def descriptors() -> Check:
     shown = "unlimited" if hard == resource.RLIM_INFINITY else str(hard)
     if hard == resource.RLIM_INFINITY or hard >= DESCRIPTORS:
         return Check(name="open files", state="ok", found=f"hard limit {shown}")
-    remedy = f"raise it to {DESCRIPTORS} (ulimit -Hn, or LimitNOFILE of the service)"
+    remedy = f"raise it to {DESCRIPTORS} (`ulimit -Hn {DESCRIPTORS}` as root, or LimitNOFILE= of the service)"
     return Check(name="open files", state="limited", found=f"hard limit {shown}", remedy=remedy)
 
 
 def shared_memory() -> Check:
-    """Room in /dev/shm, where Ray keeps its objects."""
+    """Free space in /dev/shm, where Ray keeps its objects."""
     return _space(
-        "shared memory", Path("/dev/shm"), SHARED_MEMORY_MB, "give the container more of it (Docker: --shm-size=1g)"
+        "shared memory",
+        Path("/dev/shm"),
+        SHARED_MEMORY_MB,
+        "give the container more shared memory (Docker: --shm-size=1g)",
     )
 
 
 def temporary_space() -> Check:
-    """Room where storage tiers live by default."""
-    return _space("temporary space", Path(tempfile.gettempdir()), SPACE_MB, "make room, or point TMPDIR elsewhere")
+    """Free space where storage tiers are by default."""
+    return _space(
+        "temporary space", Path(tempfile.gettempdir()), SPACE_MB, "free some space, or set TMPDIR to another directory"
+    )
 
 
 def _space(name: str, path: Path, wanted_mb: int, remedy: str) -> Check:
@@ -134,11 +145,11 @@ def _space(name: str, path: Path, wanted_mb: int, remedy: str) -> Check:
 
 
 def torch() -> Check:
-    """Torch, with the gloo backend that ranks on CPUs talk through."""
+    """Torch, with the gloo backend, through which ranks on CPUs talk."""
     code = "import torch.distributed as d; print(d.is_available() and d.is_gloo_available())"
-    check = _importable("torch", code, "pip install torch; its CPU build is enough")
+    check = _importable("torch", code, "pip install torch; the CPU build is enough")
     if check.state == "ok" and "True" not in check.found:
-        remedy = "install a build of torch with torch.distributed and gloo; the usual wheels have them"
+        remedy = "install a build of torch with torch.distributed and gloo; the wheels on PyPI have both"
         return Check(name="torch", state="missing", found=f"{version('torch')} without gloo", remedy=remedy)
     return (
         check if check.state != "ok" else Check(name="torch", state="ok", found=f"{version('torch')}, gloo available")
@@ -146,8 +157,10 @@ def torch() -> Check:
 
 
 def ray() -> Check:
-    """Ray, which `fuzz` runs on; `reproduce` and `judge` need none."""
-    check = _importable("ray", "import ray", "pip install ray; `reproduce` and `judge` work without it")
+    """Ray, on which `fuzz` runs targets; `reproduce`, `judge`, `measure` and `drill` need none."""
+    check = _importable(
+        "ray", "import ray", "pip install ray; `reproduce`, `judge`, `measure` and `drill` work without it"
+    )
     return check if check.state != "ok" else Check(name="ray", state="ok", found=version("ray"))
 
 
@@ -161,7 +174,9 @@ def _importable(package: str, code: str, remedy: str) -> Check:
         return Check(name=package, state="ok", found=done.stdout)
     lines = done.stderr.strip().splitlines()
     problem = lines[-1] if lines else f"the import ended with {done.returncode}"
-    return Check(name=package, state="missing", found=f"{found} can't be imported: {problem}", remedy=remedy)
+    return Check(
+        name=package, state="missing", found=f"{found} is installed but can't be imported: {problem}", remedy=remedy
+    )
 
 
 def _python(*arguments: str) -> subprocess.CompletedProcess[str]:

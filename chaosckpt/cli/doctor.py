@@ -1,4 +1,4 @@
-"""`chaosckpt doctor`: what works on this machine, and how to get what doesn't."""
+"""`chaosckpt doctor`: what works on this machine, and how to fix what doesn't."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ MARKS = {"ok": ("ok", "green"), "limited": ("limited", "yellow"), "missing": ("M
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout, and nothing else there."
+)
 @click.pass_context
 def doctor(context: click.Context, as_json: bool) -> None:
-    """Check kernel, gate, limits, space, torch and Ray, each by trying it.
+    """Check whether chaosckpt works on this machine, by trying everything it needs.
 
-    Exit code 0 when everything needed is there, 3 when something is missing.
+    Checks the kernel, the gate (seccomp user notification), limits, free space, torch and Ray, and says how to fix what is missing.
+
+    Exit codes: 0 everything needed is available, 2 usage error, 3 something is missing.
     """
     found = checks.run()
     healthy = all(check.state != "missing" for check in found)
@@ -28,7 +32,7 @@ def doctor(context: click.Context, as_json: bool) -> None:
 
 
 def text(found: tuple[checks.Check, ...]) -> Text:
-    """A line for each check, and below it what to do."""
+    """A line for each check, and below it what to do, if anything."""
     result = Text()
     for check in found:
         mark, style = MARKS[check.state]
@@ -36,4 +40,4 @@ def text(found: tuple[checks.Check, ...]) -> Text:
         if check.remedy:
             result.append(f"{'':<8}{'':<16} → {check.remedy}\n")
     missing = [check.name for check in found if check.state == "missing"]
-    return result.append(f"missing: {', '.join(missing)}" if missing else "all that is needed is there")
+    return result.append(f"missing: {', '.join(missing)}" if missing else "Everything chaosckpt needs is available.")

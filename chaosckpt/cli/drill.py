@@ -1,4 +1,4 @@
-"""`chaosckpt drill`: the restart test of a scenario, as a certificate."""
+"""`chaosckpt drill`: the restart test of a scenario, and its certificate."""
 
 from __future__ import annotations
 
@@ -23,21 +23,26 @@ Examples:
   chaosckpt drill dcp --json
 
 \b
-Exit codes: 0 all that was asked held, 1 something did not, 2 usage, 3 something could not be tested."""
+Exit codes: 0 everything that was asked for held, 1 something did not, 2 usage error, 3 something could not be tested."""
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("what", metavar="SCENARIO")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
-@click.option("--html", metavar="FILE", help="Write the certificate as a page, too; it needs no network to be read.")
-@click.option("--run-dir", metavar="DIR", help="A new or empty directory that keeps the certificate and its journals.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout, and nothing else there."
+)
+@click.option("--html", metavar="FILE", help="Also write the certificate to FILE, as one self-contained HTML page.")
+@click.option(
+    "--run-dir", metavar="DIR", help="New or empty directory in which to keep the certificate and its journals."
+)
 @click.pass_context
 def drill(context: click.Context, what: str, as_json: bool, html: str | None, run_dir: str | None) -> None:
-    """Test whether SCENARIO's job restarts from its checkpoints: a TOML file, the name of a shipped scenario, or a target as
-    FILE.py:CLASS.
+    """Run the restart test of SCENARIO and print its certificate.
 
-    Saves a known step, ends the job, restores it in a fresh allocation, trains on, and kills a later save at several exact points. The
-    scenario's table [drill] asks for more.
+    SCENARIO is a TOML file, the name of a shipped scenario, or a target as FILE.py:CLASS.
+
+    Saves a known step, ends the job, restores that step in a fresh allocation, trains on, and kills a later save at several exact
+    points. The scenario's table [drill] can add other numbers of ranks, another interpreter, and more kills.
     """
     found = scenario.find(what)
     # Imported late, so that help and bad input are answered at once.
@@ -58,7 +63,7 @@ def drill(context: click.Context, what: str, as_json: bool, html: str | None, ru
     try:
         _store(certificate, journals, run, page)
     finally:
-        # A full disk must not cost the certificate, and a reader that has gone must not cost the files.
+        # A full disk must not cost the certificate, nor a closed pipe the files.
         if as_json:
             output.print_json({"held": certificate.held, **output.plain(certificate)})
         else:
@@ -67,7 +72,7 @@ def drill(context: click.Context, what: str, as_json: bool, html: str | None, ru
 
 
 def _store(certificate: Certificate, journals: Sequence[Journal], run: Path | None, page: Path | None) -> None:
-    """Keep what the certificate says, and the journals in which its evidence has its numbers: restart by restart, kill by kill."""
+    """Store the certificate, and the journals that its evidence refers to by number: restart by restart, kill by kill."""
     if run is not None:
         (run / "certificate.json").write_bytes(msgspec.json.format(msgspec.json.encode(certificate), indent=2) + b"\n")
         (run / "journals").mkdir()

@@ -1,4 +1,4 @@
-"""`chaosckpt fuzz`: run a campaign, show where it stands, and print its result."""
+"""`chaosckpt fuzz`: run a campaign, show its progress, and print its result."""
 
 from __future__ import annotations
 
@@ -22,43 +22,83 @@ EXAMPLES = """\b
 Examples:
   chaosckpt fuzz scenarios/dcp.toml --trials 300 --seed 1
   chaosckpt fuzz dcp-overwrite --minutes 2          a shipped scenario by its name
-  chaosckpt fuzz my_target.py:MyTarget              your checkpointer, default scenario
-  chaosckpt fuzz my.toml --hours 8 --address auto   on the Ray cluster of this machine
-  chaosckpt fuzz --resume chaosckpt-runs/007        go on with an interrupted campaign
+  chaosckpt fuzz my_target.py:MyTarget              your checkpointer, in a default scenario
+  chaosckpt fuzz my.toml --hours 8 --address auto   on the Ray cluster that runs on this machine
+  chaosckpt fuzz --resume chaosckpt-runs/007        continue an interrupted campaign
   chaosckpt fuzz --checkpoints '{out}/ckpt-*' --resumed 'resumed from step (\\d+)' -- python train.py --out {out}
-  chaosckpt fuzz --checkpoints '{out}/ckpt-*' -- torchrun --nproc-per-node 2 train.py --out {out}"""
+  chaosckpt fuzz --checkpoints '{out}/ckpt-*' -- torchrun --nproc-per-node 2 train.py --out {out}
+
+\b
+Exit codes: 0 no violation, 1 violations, 2 usage error, 3 harness trouble or too many inconclusive trials,
+130 interrupted before any violation."""
 
 
 @click.command(cls=WithCommand, epilog=EXAMPLES)
 @click.argument("what", metavar="[SCENARIO | -- COMMAND...]", required=False)
 @click.option(
-    "--trials", type=click.IntRange(min=1), help=f"Stop after so many trials. Default {DEFAULT_TRIALS} without a time."
+    "--trials",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=f"Stop after N trials. Default: {DEFAULT_TRIALS}, or no limit if --minutes or --hours is given.",
 )
-@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="Stop after this time; adds to --hours.")
-@click.option("--hours", type=click.FloatRange(min=0, min_open=True), help="Stop after this time; adds to --minutes.")
-@click.option("--seed", type=click.IntRange(min=0), help="What is drawn: the same seed, the same schedules. Default 1.")
 @click.option(
-    "--workers", type=click.IntRange(min=1), help="Trials that run side by side. Default by the number of cores."
+    "--minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    help="Stop after N minutes of trials; adds to --hours.",
 )
-@click.option("--address", metavar="ADDRESS", help="A Ray cluster, as for ray.init. Default: a local Ray of its own.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
-@click.option("--run-dir", metavar="DIR", help="A new or empty directory for the run. Default chaosckpt-runs/NNN.")
-@click.option("--resume", metavar="RUN", help="Go on with this run; its scenario and seed are taken from there.")
-@click.option("--keep", is_flag=True, help="Leave the storage of trials with a violation in place.")
+@click.option(
+    "--hours",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    help="Stop after N hours of trials; adds to --minutes.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Random seed. The same seed draws the same fault schedules. Default: 1.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Run N trials side by side. Default: by the number of CPU cores.",
+)
+@click.option(
+    "--address",
+    metavar="ADDRESS",
+    help="Ray cluster to run on, as for ray.init. Default: a local Ray for this campaign only.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout, and nothing else there."
+)
+@click.option(
+    "--run-dir", metavar="DIR", help="New or empty directory for the run. Default: the next chaosckpt-runs/NNN."
+)
+@click.option(
+    "--resume",
+    metavar="RUN",
+    help="Continue the interrupted run RUN with its scenario and seed. --trials then counts the whole campaign.",
+)
+@click.option("--keep", is_flag=True, help="Keep a copy of the storage of every trial with a violation, in RUN/kept.")
 @click.option(
     "--max-inconclusive",
     type=click.FloatRange(0, 1),
-    help=f"The share of inconclusive trials above which the exit code is 3. Default {INCONCLUSIVE_SHARE}.",
+    metavar="SHARE",
+    help=f"Exit with code 3 if a larger share of the trials than this is inconclusive. Default: {INCONCLUSIVE_SHARE}.",
 )
 @signs_of_a_command
 @click.pass_context
 def fuzz(
     context: click.Context, /, what: str | None, as_json: bool, run_dir: str | None, resume: str | None, **given: Any
 ) -> None:
-    """Fuzz SCENARIO: a TOML file, the name of a shipped scenario, or a target as FILE.py:CLASS; or an unmodified COMMAND, whose
-    {out} is a directory of chaosckpt's.
+    """Run a fault-injection campaign against SCENARIO or COMMAND.
 
-    Every finding is shrunk, stored as a folder and shown with the command that reproduces it.
+    SCENARIO is a TOML file, the name of a shipped scenario, or a target as FILE.py:CLASS. COMMAND is an unmodified training job;
+    write it last, after --, with {out} in place of its output directory, which chaosckpt provides.
+
+    Each finding is shrunk, stored as a folder, and shown with the command that reproduces it.
     """
     signs = take_signs(given)
     subject = NamedSubject(what, context.meta.get(COMMAND, ()), signs)
@@ -87,11 +127,11 @@ def _fresh(subject: NamedSubject, run_dir: str | None, given: dict[str, Any]) ->
 
 
 def _resumed(subject: NamedSubject, run_dir: str | None, resume: str, given: dict[str, Any]) -> FuzzOptions:
-    """Options of a campaign that goes on: what was stored, with new budgets where they are given."""
+    """Options of a campaign that is continued: what was stored, with new budgets where they are given."""
     if subject.named:
         raise UsageError(f"--resume takes the scenario from the run; leave out {subject.named!r}")
     if run_dir is not None:
-        raise UsageError(f"--resume goes on in {resume}; leave out --run-dir {run_dir}")
+        raise UsageError(f"--resume continues in {resume}; leave out --run-dir {run_dir}")
     stored = campaign_options.load(run_directory.existing(resume))
     if given["seed"] is not None and given["seed"] != stored.seed:
         raise UsageError(
@@ -106,7 +146,7 @@ def _resumed(subject: NamedSubject, run_dir: str | None, resume: str, given: dic
 
 
 def _with_given(options: FuzzOptions, given: dict[str, Any]) -> FuzzOptions:
-    """The options with those replaced that were named on the command line."""
+    """The options, with those of the command line in place of the stored ones."""
     changes = {
         name: value for name, value in given.items() if value is not None and name not in ("minutes", "hours", "keep")
     }

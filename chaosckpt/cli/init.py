@@ -1,4 +1,4 @@
-"""`chaosckpt init`: a starter scenario and a starter target, to be changed into one's own."""
+"""`chaosckpt init`: a starter scenario and a starter target, to adapt."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from chaosckpt.errors import UsageError
 
 SCENARIO = """\
-# What is tested. Every key is described in docs/reference/scenario.md; try it with: chaosckpt fuzz scenario.toml --trials 50
+# What to test. docs/reference/scenario.md describes every key. Try it: chaosckpt fuzz scenario.toml --trials 50
 name = "mine"
 description = "My checkpointer: two nodes with one rank each, and one rank alone"
 
@@ -25,7 +25,7 @@ ranks = [[1, 1], [1]]
 """
 
 TARGET = '''\
-"""A checkpointer under test: a directory a step, and a marker file that says it is complete. It has a bug; fuzz finds it."""
+"""A checkpointer to test: one directory per step, and a marker file that declares it complete. It has a bug; fuzz finds it."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class MyTarget(Target):
 
     def save(self, state, step: int) -> Pending:
         directory = self.shared / f"step-{step}"
-        if self.rank == 0:  # One rank only: two at once would do it in an order that differs from run to run.
+        if self.rank == 0:  # One rank only: the order of two would differ from run to run.
             directory.mkdir(exist_ok=True)
         self.barrier()
         if self.rank == 0:
-            (directory / "COMPLETE").touch()  # The bug: the marker stands before the files do.
+            (directory / "COMPLETE").touch()  # The bug: the marker exists before the files do.
             torch.save(state.state_dict(), directory / "state.pt")
         torch.save(state.rank_state_dict(), directory / f"rank-{self.rank}.pt")
         self.barrier()
@@ -57,7 +57,7 @@ class MyTarget(Target):
         directory = self.shared / f"step-{newest}"
         state.load_state_dict(torch.load(directory / "state.pt", weights_only=False))
         own = directory / f"rank-{self.rank}.pt"
-        # A rank that was added since the save has no file of its own; any rank's tells the data position.
+        # A rank added since the save has no file of its own; every rank's file holds the data position.
         state.load_rank_state_dict(torch.load(own if own.exists() else directory / "rank-0.pt", weights_only=False))
         return Chosen(newest)
 '''
@@ -68,11 +68,14 @@ FILES = {"scenario.toml": SCENARIO, "my_target.py": TARGET}
 @click.command()
 @click.argument("directory", metavar="[DIRECTORY]", default=".")
 def init(directory: str) -> None:
-    """Write a starter scenario and a starter target into DIRECTORY. Nothing that is there is overwritten."""
+    """Write a starter scenario and a starter target into DIRECTORY (default: the current directory).
+
+    Existing files are never overwritten.
+    """
     path = Path(directory)
     taken = [name for name in FILES if (path / name).exists() or (path / name).is_symlink()]
     if taken:
-        raise UsageError(f"{path / taken[0]} is there already and is left alone; name another directory")
+        raise UsageError(f"{path / taken[0]} already exists and is not overwritten; name another directory")
     try:
         path.mkdir(parents=True, exist_ok=True)
         for name, content in FILES.items():
@@ -81,4 +84,4 @@ def init(directory: str) -> None:
             click.echo(f"wrote {path / name}")
     except OSError as error:
         raise UsageError(f"{path} can't be written: {error.strerror}; name another directory") from error
-    click.echo(f"try it: chaosckpt fuzz {path / 'scenario.toml'} --trials 50")
+    click.echo(f"Try it: chaosckpt fuzz {path / 'scenario.toml'} --trials 50")

@@ -22,18 +22,25 @@ Examples:
   chaosckpt judge chaosckpt-runs/001 --explain 1:17
 
 \b
-Exit codes: 0 all pass, 1 violations, 2 usage, 3 nothing to judge."""
+Exit codes: 0 no violation, 1 violations, 2 usage error, 3 no trial could be judged."""
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("run")
 @click.option(
-    "--explain", metavar="SEED:INDEX", help="Say of one trial what recovery had to choose and what it was allowed to."
+    "--explain",
+    metavar="SEED:INDEX",
+    help="Explain one trial: which step recovery had to choose, and which ones it was allowed to.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout, and nothing else there."
+)
 @click.pass_context
 def judge(context: click.Context, run: str, explain: str | None, as_json: bool) -> None:
-    """Judge every trial of RUN again from its journals; the same journal always gets the same verdict."""
+    """Judge every trial of RUN again from its journals, without running anything.
+
+    RUN is the directory of a run, such as chaosckpt-runs/001. The same journal always gets the same verdict.
+    """
     directory = run_directory.existing(run)
     scenario = options.load(directory).scenario
     if explain is not None:
@@ -59,17 +66,17 @@ def _counts(verdicts: dict[str, Verdict]) -> dict[str, int]:
 
 
 def _of_trial(directory: Path, trial: str) -> Numbered:
-    """The last journal of a trial. Raises UsageError where the run has none."""
+    """The last journal of a trial. Raises UsageError if the run has none."""
     found = [numbered for numbered in journals.read(directory) if numbered.journal.trial == trial]
     if not found:
         raise UsageError(
-            f"the run {directory} has no complete journal of trial {trial}; `chaosckpt judge {directory}` lists those it has"
+            f"the run {directory} has no complete journal of trial {trial}; `chaosckpt judge {directory} --json` lists those it has"
         )
     return found[-1]
 
 
 def _explain(scenario: Scenario, found: Numbered, as_json: bool) -> int:
-    """Print the oracle's reasoning about one trial, and where its journal stands; returns the exit code."""
+    """Print the oracle's reasoning about one trial, and where to find its journal; returns the exit code."""
     verdict = judging.check(scenario, found.journal)
     explanation = judging.explain(scenario, found.journal)
     first, last = found.places[0], found.places[-1]
@@ -79,5 +86,5 @@ def _explain(scenario: Scenario, found: Numbered, as_json: bool) -> int:
         )
     else:
         click.echo(explanation)
-        click.echo(f"#0 is {first}, #{len(found.places) - 1} is {last}")
+        click.echo(f"Journal: #0 is {first}, #{len(found.places) - 1} is {last}")
     return 1 if verdict.outcome == "violation" else 0

@@ -1,4 +1,4 @@
-"""`chaosckpt list`: what is there to be used, and the census of a scenario."""
+"""`chaosckpt list`: what is installed, and the census of a scenario."""
 
 from __future__ import annotations
 
@@ -21,20 +21,22 @@ Examples:
   chaosckpt list census scenarios/dcp.toml"""
 
 as_json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else."
+    "--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout, and nothing else there."
 )
 
 
 @click.group(name="list", epilog=EXAMPLES)
 def listing() -> None:
-    """List targets, faults, invariants, scenarios, or the census of a scenario."""
+    """List targets, faults, invariants and scenarios, plugins included, or the census of a scenario."""
 
 
 @listing.command()
-@click.option("--canaries", is_flag=True, help="Also those with a deliberate bug, which prove that the oracle works.")
+@click.option(
+    "--canaries", is_flag=True, help="Include canaries: targets with one planted bug each, which test the oracle."
+)
 @as_json_option
 def targets(as_json: bool, canaries: bool) -> None:
-    """List the checkpointers that can be tested, with what they guarantee."""
+    """List the checkpointers that can be tested, and what each promises to survive."""
     rows: dict[str, dict[str, object]] = {
         name: {
             "guarantees": sorted(found.guarantees),
@@ -50,7 +52,10 @@ def targets(as_json: bool, canaries: bool) -> None:
 @listing.command()
 @as_json_option
 def faults(as_json: bool) -> None:
-    """List the kinds of fault, with the guarantees under which a checkpoint must outlive them."""
+    """List the kinds of fault, and the guarantees under which a checkpoint must survive each.
+
+    The column ends says what a fault ends: the job, a rank, perhaps the job, or nothing.
+    """
     rows: dict[str, dict[str, object]] = {
         kind: {"ends": found.ends, "needs": sorted(found.needs), "description": first_sentence(found.__doc__)}
         for kind, found in sorted(plugins.faults().items())
@@ -61,7 +66,7 @@ def faults(as_json: bool) -> None:
 @listing.command()
 @as_json_option
 def invariants(as_json: bool) -> None:
-    """List the properties that trials are judged by, in the order of their precedence."""
+    """List the properties by which every trial is judged, the highest precedence first."""
     built_in = [invariant.name for invariant in BUILT_IN]
     found = {invariant.name: invariant for invariant in judging.installed()}
     ordered = [*built_in, *(name for name in found if name not in built_in)]
@@ -83,7 +88,7 @@ def invariants(as_json: bool) -> None:
 @listing.command()
 @as_json_option
 def scenarios(as_json: bool) -> None:
-    """List the scenarios that come with chaosckpt."""
+    """List the scenarios that come with chaosckpt, and the ranks of their topologies, node by node."""
     rows: dict[str, dict[str, object]] = {}
     for name, path in scenario.shipped().items():
         found = scenario.read(path)
@@ -96,7 +101,12 @@ def scenarios(as_json: bool) -> None:
 @click.argument("what", metavar="SCENARIO")
 @as_json_option
 def census(what: str, as_json: bool) -> None:
-    """Run SCENARIO without faults, and list the operations at which a fault can strike, by stage."""
+    """Run SCENARIO without faults, and list its storage operations by stage.
+
+    Faults can be injected at each of them.
+
+    SCENARIO is a TOML file, the name of a shipped scenario, or a target as FILE.py:CLASS.
+    """
     taken = _take_census(scenario.find(what))
     if as_json:
         output.print_json(plain(taken))
@@ -107,12 +117,12 @@ def census(what: str, as_json: bool) -> None:
 
 
 def _take_census(found: Scenario) -> Census:
-    """The census of a scenario: run without faults on this machine, unless it was taken before."""
-    from chaosckpt.campaign import preparation  # Imported late, so that help and bad input are answered at once.
+    """The census of a scenario: from a fault-free run on this machine, or from the cache of an earlier one."""
+    from chaosckpt.campaign import preparation  # Imported late, so that help and errors of usage appear at once.
 
     if found.run.gate == "none":
         raise UsageError(
-            'run.gate = "none": without the gate no operation is seen; leave the key out to list the census'
+            'run.gate = "none": without the gate no storage operation is seen; leave the key out to list the census'
         )
     return preparation.prepare(found, progress=lambda text: click.echo(text, err=True)).census
 

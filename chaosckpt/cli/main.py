@@ -1,4 +1,4 @@
-"""The command group `chaosckpt`: its commands, each in a file of its own, and how errors of any kind leave it."""
+"""The command group `chaosckpt`. Each command has a file of its own."""
 
 from __future__ import annotations
 
@@ -15,31 +15,33 @@ from chaosckpt.cli.measure import measure
 from chaosckpt.cli.reproduce import reproduce
 
 EXAMPLES = """\b
-Begin here:
-  chaosckpt doctor                                what works on this machine
-  chaosckpt fuzz dcp-overwrite --trials 20        see a real fault of PyTorch DCP
-  chaosckpt fuzz my_target.py:MyTarget            test your own checkpointer
-  chaosckpt reproduce chaosckpt-runs/001/findings/FINDING
-  chaosckpt measure dcp-async --mtbf 24h          what its checkpoints cost, and how often to save
+Start here:
+  chaosckpt doctor                                      check this machine
+  chaosckpt fuzz dcp-overwrite --trials 20              find a real bug in PyTorch DCP
+  chaosckpt fuzz my_target.py:MyTarget                  test your own checkpointer
+  chaosckpt fuzz -- python train.py --out {out}         test your own training script
+  chaosckpt reproduce chaosckpt-runs/001/findings/ID    replay a finding
+  chaosckpt measure dcp-async --mtbf 24h                what checkpoints cost, and how often to save
 
 \b
-Exit codes: 0 clean, 1 violations, 2 usage, 3 harness trouble or too many inconclusive trials."""
+Exit codes: 0 no violation, 1 violations, 2 usage error, 3 harness trouble or too many inconclusive trials,
+130 interrupted."""
 
 
 @click.group(
     cls=Group, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
 )
 @click.version_option(package_name="chaosckpt")
-@click.option("--debug", is_flag=True, help="Show the traceback when chaosckpt itself fails.")
+@click.option("--debug", is_flag=True, help="Show the traceback if chaosckpt itself fails.")
 @click.pass_context
 def group(context: click.Context, debug: bool) -> None:
     """Find out whether training can really resume from its checkpoints.
 
-    Launches real distributed training, injects faults at exact storage operations, restarts, and judges whether recovery took the
-    newest complete checkpoint with its whole state, or failed clearly.
+    Launches real distributed training, injects faults at exact storage operations, restarts the job, and judges whether recovery
+    restored the newest complete checkpoint with its whole state, or failed clearly.
     """
     context.obj = debug
-    from chaosckpt.campaign import logs  # Imported late, so that help is shown at once.
+    from chaosckpt.campaign import logs  # Imported late, so that help appears at once.
 
     logs.to_terminal()
 

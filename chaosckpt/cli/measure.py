@@ -1,4 +1,4 @@
-"""`chaosckpt measure`: what the checkpointing of a scenario costs, and how often to save."""
+"""`chaosckpt measure`: what the checkpoints of a scenario cost, and how often to save."""
 
 from __future__ import annotations
 
@@ -23,42 +23,74 @@ Examples:
   chaosckpt measure --compare before.json after.json
 
 \b
-Exit codes: 0 measured, 2 usage, 3 harness trouble."""
+Exit codes: 0 measured, 2 usage error, 3 harness trouble."""
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("what", metavar="[SCENARIO]", required=False)
-@click.option("--ranks", metavar="N,N,…", help="Numbers of ranks to sweep over. Default: the scenario's main topology.")
 @click.option(
-    "--size", metavar="SIZE,…", help="Checkpoint sizes to sweep over, as in 1MB,64MB. Default: the scenario's workload."
+    "--ranks",
+    metavar="N,N,…",
+    help="Numbers of ranks to sweep over, as in 1,2; the largest is measured in full. Default: the scenario's main topology.",
 )
 @click.option(
-    "--repeats", type=click.IntRange(min=1), default=5, show_default=True, help="How often everything is timed."
+    "--size",
+    metavar="SIZE,…",
+    help="Checkpoint sizes to sweep over, as in 1MB,64MB; the largest is measured in full. Default: that of the scenario's workload.",
 )
 @click.option(
-    "--warm-up", type=click.IntRange(min=0), default=1, show_default=True, help="Saves before those that count."
+    "--repeats",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=5,
+    show_default=True,
+    help="Measure everything N times.",
+)
+@click.option(
+    "--warm-up",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="Make N unmeasured saves first.",
 )
 @click.option(
     "--neighbours",
     type=click.IntRange(min=0),
+    metavar="N",
     default=1,
     show_default=True,
-    help="Save again beside 1, 2, … so many jobs that write the same way on the same storage.",
+    help="Measure contention: save again beside 1, 2, … up to N jobs that save to the same storage. 0 skips this.",
 )
-@click.option("--mtbf", metavar="TIME", help="The mean time between failures of the whole job, as in 24h.")
-@click.option("--failures", metavar="N/TIME", help="A failure rate that was counted, instead of --mtbf, as in 7/30d.")
-@click.option("--tolerated-loss", metavar="TIME", help="The most training that a failure may cost, as in 30min.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
-@click.option("--html", metavar="FILE", help="Write a page with plots, too; it needs no network to be read.")
-@click.option("--run-dir", metavar="DIR", help="A new or empty directory that keeps the JSON and the page.")
+@click.option("--mtbf", metavar="TIME", help="Mean time between failures of the whole job, as in 24h. Default: 24h.")
 @click.option(
-    "--compare", nargs=2, metavar="A.json B.json", help="Measure nothing: show the ratios of two stored measurements."
+    "--failures", metavar="N/TIME", help="Number of failures counted in a time, as in 7/30d. Replaces --mtbf."
+)
+@click.option(
+    "--tolerated-loss",
+    metavar="TIME",
+    help="Most training time that one failure may cost, as in 30min. Default: no limit.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout, and nothing else there."
+)
+@click.option(
+    "--html", metavar="FILE", help="Also write the result with plots to FILE, as one self-contained HTML page."
+)
+@click.option("--run-dir", metavar="DIR", help="New or empty directory in which to keep the JSON and the HTML page.")
+@click.option(
+    "--compare",
+    nargs=2,
+    metavar="A.json B.json",
+    help="Measure nothing; show the ratios of B.json to A.json, two stored measurements.",
 )
 def measure(what: str | None, compare: tuple[str, str] | None, as_json: bool, **given: object) -> None:
-    """Measure what the checkpointing of SCENARIO costs: a TOML file, the name of a shipped scenario, or a target as FILE.py:CLASS.
+    """Measure what the checkpoints of SCENARIO cost, and recommend how often to save.
 
-    Stall and completion of saves, restart in fresh processes, space, the same beside neighbours, and the interval to save at. Nothing
-    runs under the gate.
+    SCENARIO is a TOML file, the name of a shipped scenario, or a target as FILE.py:CLASS.
+
+    Measures the stall and the completion of saves, restarts in fresh processes, space, and contention with other jobs. Injects no
+    faults, and runs without the gate.
     """
     if compare is not None:
         asked = [repr(what)] if what is not None else []
@@ -69,24 +101,24 @@ def measure(what: str | None, compare: tuple[str, str] | None, as_json: bool, **
         return
     if what is None:
         raise UsageError(
-            "name what to measure: a scenario (see `chaosckpt list scenarios`) or a target as my_target.py:MyTarget"
+            "name what to measure: a scenario (see `chaosckpt list scenarios`) or a target such as my_target.py:MyTarget"
         )
     options = _options(what, given)
     page = output.page(str(given["html"]) if given["html"] is not None else None)
     run = run_directory.create(str(given["run_dir"]), resumable=False) if given["run_dir"] is not None else None
-    # Imported late, so that help and bad input are answered at once.
+    # Imported late, so that help and errors of usage appear at once.
     from chaosckpt.measure import measuring
 
     found = measuring.measure(options, lambda text: click.echo(f"measure: {text}", err=True))
     try:
         _store(found, run, page)
     finally:
-        # A full disk must not cost the figures, and a reader that has gone must not cost the files.
+        # A full disk must not cost the figures, nor a closed pipe the files.
         _show(found, as_json)
 
 
 def _by_hand(name: str) -> bool:
-    """Whether this option stands on the command line."""
+    """Whether the user gave this option on the command line."""
     source = click.get_current_context().get_parameter_source(name)
     return source is click.core.ParameterSource.COMMANDLINE
 
@@ -112,7 +144,7 @@ def _options(what: str, given: dict[str, object]) -> MeasureOptions:
 
 def _rate(mtbf: object, failures: object) -> FailureRate | None:
     if mtbf is not None and failures is not None:
-        raise UsageError(f"--mtbf {mtbf} and --failures {failures}: name one of them")
+        raise UsageError(f"--mtbf {mtbf} and --failures {failures} both give the failure rate; leave out one of them")
     if mtbf is not None:
         return failure_rate.given(quantities.seconds(str(mtbf), "--mtbf"))
     return failure_rate.counted(*quantities.failures(str(failures), "--failures")) if failures is not None else None
@@ -128,7 +160,7 @@ def _show(found: Measurement, as_json: bool) -> None:
 
 
 def _store(found: Measurement, run: Path | None, page: Path | None) -> None:
-    """Keep the JSON and the page where they were asked for."""
+    """Write the JSON and the page to where they were asked for."""
     files = [file for file in (page, run / PAGE if run else None) if file is not None]
     if files:
         from chaosckpt.report.measurement_page import measurement_page

@@ -1,4 +1,4 @@
-"""Where output goes: results to stdout, one JSON object where it was asked for, everything else to stderr."""
+"""Where output goes: results to stdout, as text or as one JSON object, and everything else to stderr."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rich.console import Console
 from chaosckpt.errors import UsageError
 
 WIDE = 160
-"""Columns of tables where there is no terminal to tell."""
+"""Columns of tables where no terminal says how wide it is."""
 
 
 class _Console(Console):
-    """Leaves it to the command line what it means that nobody reads any more: rich would end with the code of violations."""
+    """Lets the command line handle a broken pipe: rich itself would exit with the code of violations."""
 
     def on_broken_pipe(self) -> None:
         """Called by rich while it handles the BrokenPipeError."""
@@ -25,7 +25,7 @@ class _Console(Console):
 
 
 def console() -> Console:
-    """Standard output. Colours only on a terminal; elsewhere no line is broken for a width that nobody has."""
+    """Standard output. Colours only on a terminal; elsewhere no line is wrapped."""
     found = _Console(soft_wrap=True, highlight=False)
     return found if found.is_terminal else _Console(soft_wrap=True, highlight=False, width=WIDE)
 
@@ -36,7 +36,7 @@ def error_console() -> Console:
 
 
 def json_text(value: Any) -> str:
-    """One JSON object, as people read it."""
+    """One JSON object, indented for people."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
@@ -52,7 +52,7 @@ def plain(value: Any) -> dict[str, Any]:
 
 
 def page(html: str | None) -> Path | None:
-    """The file that --html names. Raises UsageError, before anything is run, where it can't be written at the end."""
+    """The file that --html names. Raises UsageError, before anything runs, if it can't be written at the end."""
     if html is None:
         return None
     path = Path(html).expanduser()
@@ -64,5 +64,5 @@ def page(html: str | None) -> Path | None:
     elif not os.access(path if path.exists() else path.parent, os.W_OK):
         problem = "it can't be written"
     if problem:
-        raise UsageError(f"--html {html}: {problem}; name a file")
+        raise UsageError(f"--html {html}: {problem}; name a file that can be written")
     return path

@@ -1,1 +1,1 @@
-"""Fault kinds, one file each: the value, how it is drawn, what it does, what it destroys and how that heals."""
+"""The kinds of fault, one file each: the value, how it is drawn, how it is injected, and what survives it."""

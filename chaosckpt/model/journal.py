@@ -76,7 +76,7 @@ class TrialStarted(Event, frozen=True, kw_only=True):
 
 
 class AttemptStarted(Event, frozen=True, kw_only=True):
-    """A launch of the job. `faults` are indices into the attempt's plan, `hang_deadline_seconds` what a hang is told by."""
+    """A launch of the job with `ranks` ranks on each node. The `closing` attempt has no faults; `launch` is fork or exec."""
 
     ranks: tuple[int, ...]
     intent: Intent

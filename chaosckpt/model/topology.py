@@ -46,10 +46,10 @@ def check_ranks(key: str, ranks: Sequence[int]) -> None:
     if not ranks or min(ranks) < 1:
         raise UsageError(
             f"{key} has {list(ranks)}: a topology needs at least one node, and at least one rank on every node; "
-            "write the ranks of each node, such as [1, 1]"
+            "write the number of ranks on each node, such as [1, 1]"
         )
     if sum(ranks) > MOST_RANKS:
         raise UsageError(
-            f"{key} has {list(ranks)}: {sum(ranks)} ranks, each of them a process, are more than the {MOST_RANKS} that "
-            "chaosckpt runs; a handful shows what more would"
+            f"{key} has {list(ranks)}: {sum(ranks)} ranks exceed the limit of {MOST_RANKS}; use a few ranks, "
+            "each of which is a process"
         )

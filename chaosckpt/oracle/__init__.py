@@ -1,4 +1,4 @@
-"""The oracle: what a trial's journal proves about the target or command. Pure; it starts no process and reads no storage.
+"""The oracle: what a trial's journal proves about the subject. Pure: it starts no process and reads no storage.
 
 `facts/` derives what the invariants ask for from the journal, `invariants/` has one property a file, `check` asks them all,
 `explain` tells the reasoning, `blame` names the fault behind a violation, and `phrasing` says it in words.

@@ -1,4 +1,4 @@
-"""Progress of a running campaign: one live block on a terminal, and plain lines by count of trials anywhere else."""
+"""Progress of a running campaign: a live block on a terminal, and a plain line every so many trials anywhere else."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from chaosckpt.report.text import percent
 
 Watch = Callable[[Progress], None]
 LINES = 20
-"""Plain lines for a campaign with a budget of trials, about."""
+"""About how many plain lines a campaign with a budget of trials prints."""
 EVERY = 25
-"""Trials between two plain lines where the budget is a time."""
+"""Trials between two plain lines when the budget is a time."""
 BAR_CELLS = 24
 
 
 @contextmanager
 def display(console: Console, live: bool) -> Iterator[Watch]:
-    """Show progress on `console` while the block runs. The yielded function takes each new state, as often as it likes."""
+    """Show progress on `console` while the block runs. Call the yielded function with each new state."""
     if not live:
         yield PlainLines(console)
         return
@@ -36,14 +36,14 @@ def display(console: Console, live: bool) -> Iterator[Watch]:
 
 
 class PlainLines:
-    """Prints a line when the phase changes, when there is a new finding, and after a share of the trials."""
+    """Prints a line when the phase changes, when there is a new finding, and every so many trials."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._shown: Progress | None = None
 
     def __call__(self, progress: Progress) -> None:
-        """Print the line of this state when it is due."""
+        """Print the line of this state if one is due."""
         if self._due(progress):
             self._shown = progress
             self._console.print(line(progress), soft_wrap=True, markup=False)
@@ -76,7 +76,7 @@ def line(progress: Progress) -> str:
 
 
 def block(progress: Progress) -> Text:
-    """The live block: a bar of the trials where they are budgeted, the counts, and what is going on."""
+    """The live block: a bar if the number of trials is limited, the counts, and the current activity."""
     text = Text()
     if progress.phase == "prepare":
         return text.append(f"preparing: {progress.message or 'golden runs'}")

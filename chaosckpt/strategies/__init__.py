@@ -1,5 +1,4 @@
-"""Schedules drawn from a census: `draw` by seed and index, `schedules` as a Hypothesis strategy, and what they
-cover."""
+"""Schedules from a census: single faults one by one, then several at once, drawn by Hypothesis from (seed, index)."""
 
 from __future__ import annotations
 

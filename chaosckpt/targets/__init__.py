@@ -1,4 +1,4 @@
-"""Checkpointers under test, and the protocol they speak. Authors of targets import from here."""
+"""Checkpointers under test, and the protocol that they implement. Authors of targets import from here."""
 
 from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.targets.api import (

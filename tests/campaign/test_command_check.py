@@ -27,7 +27,7 @@ CASES = [
     ("glob of a directory", BASE + 'checkpoints = "{out}/"', ["'{out}/'", "must begin with {out}/"]),
     ("no group", BASE + 'resumed = "from step"', ["--resumed", "'from step'", "no group"]),
     ("two groups", BASE + "saved = '(a)(b)'", ["--saved", "'(a)(b)'", "2 groups"]),
-    ("no expression", BASE + "saved = '('", ["--saved", "'('", "no regular expression"]),
+    ("no expression", BASE + "saved = '('", ["--saved", "'('", "not a valid regular expression"]),
     ("result elsewhere", BASE + 'result = "final.pt"', ["'final.pt'", "below {out}"]),
     ("result is a directory", BASE + 'result = "{out}/"', ["'{out}/'", "a file"]),
     ("two results", BASE + 'result = "{out}/f"\nresult_command = "cat f"', ["'{out}/f'", "'cat f'", "one of them"]),

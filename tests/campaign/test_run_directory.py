@@ -56,7 +56,7 @@ def test_a_file_is_no_directory(tmp_path):
     """A file, also as a parent, is refused."""
     (tmp_path / "file").write_text("")
     refused(tmp_path, tmp_path / "file", "is a file")
-    refused(tmp_path, tmp_path / "file" / "run", "can't be made")
+    refused(tmp_path, tmp_path / "file" / "run", "can't be created")
 
 
 def test_a_used_run_is_not_begun_again(tmp_path):

@@ -98,7 +98,7 @@ CASES = [
     ("no fault left", BASE + "[faults]\nkinds = { cut = 0 }", ["weight 0"]),
     ("relative storage", BASE + '[storage]\nshared = "here"', ["storage.shared = 'here'", "absolute"]),
     ("no storage", BASE + '[storage]\nshared = "/no/such/place"', ["'/no/such/place'", "create it"]),
-    ("not TOML", "name = = 3", ["is not TOML", "line 1"]),
+    ("not TOML", "name = = 3", ["is not valid TOML", "line 1"]),
 ]
 
 
@@ -160,7 +160,7 @@ def test_a_targets_file_is_looked_for_beside_the_scenario(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("spec", "part"), [("mine.py:Mien", "has no class 'Mien'"), ("mine.py", "named without its class")]
+    ("spec", "part"), [("mine.py:Mien", "has no class 'Mien'"), ("mine.py", "named without a class")]
 )
 def test_a_targets_class_is_checked_without_running_its_file(tmp_path, monkeypatch, spec, part):
     """A class that isn't there is refused with those that are; the file isn't imported for that."""

@@ -1,4 +1,4 @@
-"""`doctor`: what works here, each thing tried, and how to get what doesn't."""
+"""`doctor`: what works here, each need tried, and how to fix what doesn't."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_too_little_room_has_a_remedy(monkeypatch):
     """A full or missing file system is told with the way out."""
     monkeypatch.setattr(checks, "SPACE_MB", 1 << 40)
     check = checks.temporary_space()
-    assert (check.state, check.remedy) == ("limited", "make room, or point TMPDIR elsewhere")
+    assert (check.state, check.remedy) == ("limited", "free some space, or set TMPDIR to another directory")
 
 
 def test_text_ends_with_what_is_missing():

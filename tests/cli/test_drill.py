@@ -40,7 +40,7 @@ def scenario(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("drill", "words"),
     [
-        ("restore_ranks = [[1]]", "drill.restore_ranks has [1], which is the topology that saves"),
+        ("restore_ranks = [[1]]", "drill.restore_ranks has [1], the topology that saves"),
         ("restore_ranks = [[0]]", "drill.restore_ranks has [0]: a topology needs at least one node"),
         ("restore_ranks = [[5000]]", "5000 ranks"),
         ("restore_ranks = [2]", "such as [[1], [2, 1]]"),
@@ -48,7 +48,7 @@ def scenario(tmp_path: Path) -> Path:
         ('restore_python = "/nowhere/bin/python"', "drill.restore_python = '/nowhere/bin/python' is no file"),
         ('restore_python = "/bin/true"', "'/bin/true' did not import what a rank needs"),
         ('restore_python = "/etc/passwd"', "can't be executed"),
-        ('environment = ["HOME=/root"]', "'HOME=/root', which is no name of an environment variable"),
+        ('environment = ["HOME=/root"]', "'HOME=/root', which is not the name of an environment variable"),
         ('environment = ["TMPDIR"]', "'TMPDIR', which the harness sets"),
         ("interruptions = 0", "drill.interruptions = 0 must lie between 1 and 100"),
         ("tolerance = -1.0", "drill.tolerance = -1.0 must be a number from 0 upwards"),
@@ -69,7 +69,7 @@ def test_what_cannot_be_drilled_is_refused(run, tmp_path, drill, words):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("nothing-of-that-name",), "there is no scenario 'nothing-of-that-name'"),
+        (("nothing-of-that-name",), "'nothing-of-that-name' is neither a scenario file nor a shipped scenario"),
         (("dcp", "--html", "/nowhere/page.html"), "there is no directory /nowhere"),
         (("dcp", "--html", "/tmp"), "it is a directory"),
     ],

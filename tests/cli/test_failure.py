@@ -39,15 +39,15 @@ def raising(capsys, monkeypatch, tmp_path):
     ("error", "code"), [(UsageError("a sentence"), 2), (PluginError("a sentence"), 2), (HarnessError("a sentence"), 3)]
 )
 def test_expected_errors_are_one_sentence(raising, error, code):
-    """An error of ours is its sentence and its exit code, without a traceback."""
+    """An expected error is its sentence and its exit code, without a traceback."""
     assert raising(error) == (code, "chaosckpt: a sentence\n")
 
 
-def test_a_fault_of_ours_says_so_and_keeps_the_traceback(raising, tmp_path):
-    """Anything else is told as a fault of chaosckpt, exit code 3, with the traceback in a file."""
+def test_a_bug_of_ours_says_so_and_keeps_the_traceback(raising, tmp_path):
+    """Anything else is reported as a bug in chaosckpt, exit code 3, with the traceback in a file."""
     code, printed = raising(ZeroDivisionError("by zero"))
     assert code == 3
-    assert "this is a fault of chaosckpt" in printed
+    assert "this is a bug in chaosckpt" in printed
     assert "ZeroDivisionError: by zero" in printed
     assert "Traceback" not in printed
     (log,) = tmp_path.glob("chaosckpt-fault-*.log")
@@ -55,7 +55,7 @@ def test_a_fault_of_ours_says_so_and_keeps_the_traceback(raising, tmp_path):
     assert "Traceback" in log.read_text()
 
 
-def test_a_fault_is_kept_with_its_run(raising, tmp_path):
+def test_a_bug_is_kept_with_its_run(raising, tmp_path):
     """Once there is a run directory, the traceback goes there."""
     run = tmp_path / "run"
     run.mkdir()
@@ -72,7 +72,7 @@ def test_debug_shows_the_traceback(raising, tmp_path):
     assert list(tmp_path.glob("*.log")) == []
 
 
-def test_an_interrupt_is_told_in_a_word(raising):
+def test_an_interrupt_is_one_word(raising):
     """Ctrl-C is exit code 130."""
     assert raising(KeyboardInterrupt()) == (130, "\ninterrupted\n")
 
@@ -83,8 +83,8 @@ def test_no_error_is_exit_code_0(raising):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_wish_to_end_is_met_as_an_interrupt(number):
-    """SIGTERM and the end of a terminal clear away as Ctrl-C does, and the handlers of before come back."""
+def test_sigterm_and_sighup_interrupt(number):
+    """SIGTERM and SIGHUP are handled like Ctrl-C, and the previous handlers are restored."""
     before = signal.getsignal(number)
 
     @click.group()
@@ -101,11 +101,18 @@ def test_a_wish_to_end_is_met_as_an_interrupt(number):
     assert signal.getsignal(number) == before
 
 
-def test_a_full_disk_is_no_fault_of_ours(raising, tmp_path):
+def test_a_full_disk_is_no_bug_of_ours(raising, tmp_path):
     """What the machine lacks is one sentence with the next step, and no traceback is written for it."""
     code, printed = raising(OSError(errno.ENOSPC, "No space left on device", "/x"))
     assert code == 3
-    assert printed.startswith(
-        "chaosckpt: the system refused what chaosckpt needs (/x): No space left on device; make room"
-    )
+    assert printed == "chaosckpt: No space left on device: /x; free some space there, then try again\n"
     assert list(tmp_path.glob("*.log")) == []
+
+
+def test_a_full_disk_names_the_run_to_continue(raising, tmp_path):
+    """Once the run's options are stored, the next step is to continue that run."""
+    failure.report_into(tmp_path)
+    full = OSError(errno.ENOSPC, "No space left on device")
+    assert raising(full)[1].endswith("then try again\n")
+    (tmp_path / "options.json").write_text("{}")
+    assert raising(full)[1].endswith(f"then continue with: chaosckpt fuzz --resume {tmp_path}\n")

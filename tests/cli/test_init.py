@@ -20,7 +20,7 @@ def test_nothing_is_overwritten(run, tmp_path):
     (tmp_path / "my_target.py").write_text("mine")
     result = run("init", str(tmp_path))
     assert result.code == 2
-    assert "my_target.py is there already" in result.err
+    assert "my_target.py already exists and is not overwritten" in result.err
     assert [path.name for path in tmp_path.iterdir()] == ["my_target.py"]
     assert (tmp_path / "my_target.py").read_text() == "mine"
 

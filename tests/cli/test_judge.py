@@ -67,4 +67,4 @@ def test_misuse(run, tmp_path, monkeypatch, arguments, part):
 def test_trials_that_are_not_there(run, stored):
     """A trial that the run doesn't have, and a name that is none, are refused."""
     assert "no complete journal of trial 1:9" in run("judge", str(stored), "--explain", "1:9").err
-    assert "'x' names no trial" in run("judge", str(stored), "--explain", "x").err
+    assert "'x' is not the name of a trial" in run("judge", str(stored), "--explain", "x").err

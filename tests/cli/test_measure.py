@@ -33,7 +33,7 @@ def asked(monkeypatch, tmp_path) -> list[MeasureOptions]:
     ("arguments", "sentence"),
     [
         ([], "name what to measure: a scenario"),
-        (["dcpp"], "there is no scenario 'dcpp'"),
+        (["dcpp"], "'dcpp' is neither a scenario file nor a shipped scenario"),
         (["dcp", "--size", "big"], "--size 'big' is no size; write a number with a unit"),
         (["dcp", "--size", "1MB,,2MB"], "--size '' is no size"),
         (["dcp", "--size", "10B"], "--size 10 B is less than the smallest checkpoint of this job"),
@@ -41,7 +41,7 @@ def asked(monkeypatch, tmp_path) -> list[MeasureOptions]:
         (["dcp", "--ranks", "0"], "--ranks '0' must be whole numbers from 1 on"),
         (["dcp", "--ranks", "1,64"], "--ranks 64 is beyond the scenario's largest topology"),
         (["dcp", "--mtbf", "often"], "--mtbf 'often' is no duration"),
-        (["dcp", "--mtbf", "1h", "--failures", "1/1h"], "name one of them"),
+        (["dcp", "--mtbf", "1h", "--failures", "1/1h"], "leave out one of them"),
         (["dcp", "--failures", "7"], "--failures '7' must be a number of failures and the time"),
         (["dcp", "--tolerated-loss", "0s"], "--tolerated-loss '0s' is no duration"),
         (["dcp", "--html", "nowhere/page.html"], "--html nowhere/page.html: there is no directory nowhere"),
@@ -69,7 +69,7 @@ def test_an_unmarked_directory_is_left_alone(run, asked, tmp_path: Path):
     (foreign / "mine.txt").write_text("mine")
     result = run("measure", "dcp", "--run-dir", str(foreign))
     assert result.code == 2
-    assert "is not empty and has no mark of chaosckpt, so it is left alone" in result.err
+    assert "is not empty, and not a run directory of chaosckpt; nothing in it was touched" in result.err
     assert [path.name for path in foreign.iterdir()] == ["mine.txt"]
     assert asked == []
 

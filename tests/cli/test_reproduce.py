@@ -12,7 +12,7 @@ import pytest
         (("--scenario", "dcp"), "--trial SEED:INDEX"),
         (("--trial", "1:2"), "--scenario SCENARIO"),
         (("folder", "--trial", "1:2"), "either"),
-        (("--scenario", "dcp", "--trial", "17"), "'17' names no trial"),
+        (("--scenario", "dcp", "--trial", "17"), "'17' is not the name of a trial"),
         (("--scenario", "dpc", "--trial", "1:17"), "did you mean 'dcp'"),
         (("folder", "--times", "0"), "--times"),
     ],

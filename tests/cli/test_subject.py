@@ -1,4 +1,4 @@
-"""What `fuzz` is about: a scenario or a command behind `--`, and how misuse of either is answered."""
+"""What `fuzz` tests: a scenario or a command after `--`, and how misuse of either is answered."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def command(asked: list[FuzzOptions]) -> CommandSettings:
 
 
 def test_the_words_of_a_command_stay_as_they_are(run, asked, tmp_path):
-    """Options behind -- are the command's own, also where chaosckpt has one of that name, and a further --."""
+    """Options after -- are the command's own, even if chaosckpt has one of that name, and a further --."""
     words = (sys.executable, "train.py", "--seed", "7", "--json", "--", "{out}")
     assert run("fuzz", "--trials", "3", "--", *words).code == 0
     assert command(asked).argv == words
@@ -42,7 +42,7 @@ def test_the_words_of_a_command_stay_as_they_are(run, asked, tmp_path):
 
 
 def test_every_sign_arrives(run, asked, tmp_path):
-    """What is named on the command line is what the command is watched by."""
+    """Each marker on the command line reaches the command's settings."""
     (tmp_path / "more").mkdir()
     signs = [
         "--checkpoints",
@@ -92,18 +92,18 @@ def test_ranks_by_torchruns_option(run, asked):
 OUT = (sys.executable, "t.py", "{out}")
 CASES = [
     ("nothing", (), ["name what to fuzz", "-- python train.py"]),
-    ("nothing behind --", ("--",), ["no command behind --"]),
+    ("nothing after --", ("--",), ["no command after --"]),
     ("two subjects", ("dcp", "--", *OUT), ["'dcp'", "one of them"]),
-    ("a sign without a command", ("dcp", "--saved", r"(\d)"), ["--saved", "behind --"]),
-    ("its spelling", ("dcp", "--result-cmd", "x"), ["--result-cmd is about"]),
-    ("another spelling", ("dcp", "--resume-args", "x"), ["--resume-args is about"]),
+    ("a sign without a command", ("dcp", "--saved", r"(\d)"), ["--saved", "after --"]),
+    ("its spelling", ("dcp", "--result-cmd", "x"), ["--result-cmd describes"]),
+    ("another spelling", ("dcp", "--resume-args", "x"), ["--resume-args describes"]),
     ("no {out}", ("--", sys.executable, "t.py"), ["no {out}", "python train.py --out {out}"]),
     ("no such command", ("--", "nosuch", "{out}"), ["'nosuch'", "PATH"]),
     ("glob elsewhere", ("--checkpoints", "c-*", "--", *OUT), ["'c-*'", "{out}/"]),
     ("glob of a directory", ("--checkpoints", "{out}/", "--", *OUT), ["'{out}/'", "must begin with {out}/"]),
     ("no group", ("--resumed", "step", "--", *OUT), ["--resumed", "'step'", "no group"]),
     ("two groups", ("--saved", "(a)(b)", "--", *OUT), ["--saved", "2 groups"]),
-    ("no expression", ("--resumed", "(", "--", *OUT), ["--resumed", "'('", "no regular expression"]),
+    ("no expression", ("--resumed", "(", "--", *OUT), ["--resumed", "'('", "not a valid regular expression"]),
     ("open quotes", ("--resume-args", "'", "--", *OUT), ["--resume-args", "can't be split"]),
     ("tolerance alone", ("--tolerance", "1", "--", *OUT), ["--tolerance", "--result-cmd"]),
     ("ranks without places", ("--ranks", "2,1", "--", *OUT), ["{nproc}"]),

@@ -1,1 +1,1 @@
-"""Targets with one deliberate bug each: the proof that the oracle can catch it."""
+"""Canaries, by theme: targets with one planted bug each, which prove that the oracle catches it."""
