@@ -14,8 +14,7 @@ from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.engine.wire.reports import Labelled
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
-from chaosckpt.model.scenario import RunSettings, Scenario, TargetSettings, TopologySettings
-from chaosckpt.model.settings import WorkloadSettings
+from chaosckpt.model.scenario import RunSettings, Scenario, TargetSettings, TopologySettings, WorkloadSettings
 
 PATIENT = Deadlines(golden_seconds=20.0)
 _CHECKPOINTERS = Path(__file__).with_name("checkpointers.py")

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks import cpu
 from benchmarks.result import Result, Settings, number
 from chaosckpt.campaign.preparation import CENSUS
-from chaosckpt.campaign.scenario import shipped
+from chaosckpt.scenario.load import shipped
 
 
 def measure(settings: Settings) -> Iterator[Result]:

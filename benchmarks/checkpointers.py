@@ -12,7 +12,7 @@ from torch.distributed.checkpoint.filesystem import FileSystemWriter
 
 from chaosckpt.targets.api import Pending
 from chaosckpt.targets.dcp import Dcp
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 
 class _MarkingWriter(FileSystemWriter):

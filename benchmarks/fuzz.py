@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks import cpu
 from benchmarks.result import Result, Settings, Target, number
-from chaosckpt.campaign.scenario import shipped
+from chaosckpt.scenario.load import shipped
 
 TARGET = Target("at least", 150.0)
 _CLEAN, _VIOLATIONS = 0, 1

@@ -14,9 +14,8 @@ from chaosckpt.engine.subjects.target import TargetSubject
 from chaosckpt.errors import HarnessError
 from chaosckpt.faults.cut import Cut
 from chaosckpt.model.fault import Trigger
-from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.scenario import Scenario, WorkloadSettings
 from chaosckpt.model.schedule import AttemptPlan, Schedule
-from chaosckpt.model.settings import WorkloadSettings
 
 CHECKPOINTER = "BoundedDcp"
 WORKLOAD = WorkloadSettings(steps=3, save_every=2)

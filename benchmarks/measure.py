@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import msgspec
 
 from benchmarks.result import Result, Settings, number
-from chaosckpt.campaign import scenario
+from chaosckpt.measure.measurement import Measurement, Spread
 from chaosckpt.measure.measuring import measure as measured
-from chaosckpt.measure.options import MeasureOptions
-from chaosckpt.model.measurement import Measurement, Spread
+from chaosckpt.measure.sweep import MeasureOptions
+from chaosckpt.scenario import load as scenario
 
 SCENARIOS = ("torch-save-atomic", "dcp-async")
 """One whose saves are finished when they return, and one that goes on writing while training does."""

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from benchmarks import arenas
 from benchmarks.result import Result, Settings, Target, ratio
 from chaosckpt.engine.runner.arena import Arena
-from chaosckpt.model.scenario import Scenario
-from chaosckpt.model.settings import WorkloadSettings
+from chaosckpt.model.scenario import Scenario, WorkloadSettings
 
 CHECKPOINTER = "TimedDcp"
 SMALL = WorkloadSettings()

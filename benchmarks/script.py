@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks import cpu
 from benchmarks.result import Result, Settings, Target, number
-from chaosckpt.campaign.scenario import shipped_directory
+from chaosckpt.scenario.load import shipped_directory
 
 TARGET = Target("at least", 15.0)
 SCRIPT = "plain_replace.py"

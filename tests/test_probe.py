@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from chaosckpt import probe
-from chaosckpt.engine.script_probe import samples_by_step, told
+from chaosckpt.commands.output import samples_by_step, told
 from tests.engine.scripts import arena_for, python, run_once, scenario_of
 
 TELLS = """

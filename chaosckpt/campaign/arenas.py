@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from chaosckpt.campaign.options import FuzzOptions
-from chaosckpt.campaign.ray_arenas import RayArenas
-from chaosckpt.campaign.ray_cluster import Cluster, connect
+from chaosckpt.campaign.ray.arenas import RayArenas
+from chaosckpt.campaign.ray.cluster import Cluster, connect
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.subjects import Prepared, Subject
 from chaosckpt.engine.wire import storage

@@ -12,7 +12,6 @@ from chaosckpt.campaign.findings.evidence import collect
 from chaosckpt.campaign.findings.storage_copy import StorageWatch
 from chaosckpt.campaign.grouping import Group
 from chaosckpt.campaign.options import FuzzOptions
-from chaosckpt.campaign.scenario_text import to_toml
 from chaosckpt.campaign.store import JournalFile
 from chaosckpt.errors import UsageError
 from chaosckpt.model import formats
@@ -22,6 +21,7 @@ from chaosckpt.model.fault import Fault
 from chaosckpt.model.finding import Evidence, Finding, RootCause
 from chaosckpt.model.schedule import Schedule
 from chaosckpt.report import finding_folder
+from chaosckpt.scenario.dump import to_toml
 from chaosckpt.strategies.drawing import STRATEGY_VERSION
 
 DIRECTORY = "findings"

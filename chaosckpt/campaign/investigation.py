@@ -16,7 +16,7 @@ from chaosckpt.campaign.findings.storage_copy import StorageWatch
 from chaosckpt.campaign.grouping import Group, Groups
 from chaosckpt.campaign.options import FuzzOptions
 from chaosckpt.campaign.search import Search
-from chaosckpt.campaign.shrink import CAP, Shrinker
+from chaosckpt.campaign.shrink.shrinking import CAP, Shrinker
 from chaosckpt.campaign.store import JournalFile, TrialRecord
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from chaosckpt.campaign import finding_store, scenario
+from chaosckpt.campaign import finding_store
 from chaosckpt.campaign.execution import Executor, SharedExclusiveLock
 from chaosckpt.campaign.findings.evidence import described
 from chaosckpt.campaign.options import ReproduceOptions, parse_trial
@@ -24,6 +24,7 @@ from chaosckpt.model.summary import Replay, Reproduction
 from chaosckpt.model.verdict import Verdict, Violation
 from chaosckpt.plugins import fault_kinds
 from chaosckpt.report.reproduction import NAME as SCRIPT
+from chaosckpt.scenario import load as scenario
 from chaosckpt.strategies.drawing import draw
 
 MOST_DIFFERENCES = 6

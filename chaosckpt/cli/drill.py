@@ -9,10 +9,11 @@ import click
 import msgspec
 
 from chaosckpt import plugins
-from chaosckpt.campaign import run_directory, scenario
+from chaosckpt.campaign import run_directory
 from chaosckpt.cli import output
-from chaosckpt.model.certificate import Certificate
+from chaosckpt.drill.certificate import Certificate
 from chaosckpt.model.journal import Journal, encode
+from chaosckpt.scenario import load as scenario
 
 PAGE = "certificate.html"
 
@@ -46,9 +47,9 @@ def drill(context: click.Context, what: str, as_json: bool, html: str | None, ru
     """
     found = scenario.find(what)
     # Imported late, so that help and bad input are answered at once.
-    from chaosckpt.measure.drill import check
-    from chaosckpt.measure.drill import drill as carry_out
-    from chaosckpt.report.certificate_text import certificate_text
+    from chaosckpt.drill.drill import check
+    from chaosckpt.drill.drill import drill as carry_out
+    from chaosckpt.drill.text import certificate_text
 
     check(found)
     page = output.page(html)
@@ -81,7 +82,7 @@ def _store(certificate: Certificate, journals: Sequence[Journal], run: Path | No
             (run / "journals" / f"{number:03d}.jsonl").write_bytes(lines)
     files = [file for file in (page, run / PAGE if run is not None else None) if file is not None]
     if files:
-        from chaosckpt.report.certificate_page import certificate_page
+        from chaosckpt.drill.page import certificate_page
 
         text = certificate_page(certificate)
         for file in files:

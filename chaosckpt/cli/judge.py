@@ -14,7 +14,7 @@ from chaosckpt.cli import output
 from chaosckpt.errors import UsageError
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.verdict import Verdict
-from chaosckpt.report.judgement import judgement_text
+from chaosckpt.report.text import judgement_text
 
 EXAMPLES = """\b
 Examples:

@@ -6,13 +6,14 @@ import click
 from rich.table import Table
 
 from chaosckpt import plugins
-from chaosckpt.campaign import judging, scenario
+from chaosckpt.campaign import judging
 from chaosckpt.cli import output
 from chaosckpt.errors import UsageError
 from chaosckpt.model.census import Census, GoldenRun
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.oracle.check import BUILT_IN
 from chaosckpt.report.census import census_table
+from chaosckpt.scenario import load as scenario
 
 EXAMPLES = """\b
 Examples:

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import click
 
-from chaosckpt.campaign import run_directory, scenario
+from chaosckpt.campaign import run_directory
 from chaosckpt.cli import output
 from chaosckpt.errors import UsageError
-from chaosckpt.measure import failure_rate, quantities
-from chaosckpt.measure.options import MeasureOptions
-from chaosckpt.model.measurement import FailureRate, Measurement, document
+from chaosckpt.measure import failure_rate
+from chaosckpt.measure.measurement import FailureRate, Measurement, document
+from chaosckpt.measure.sweep import MeasureOptions
+from chaosckpt.report import quantities
+from chaosckpt.scenario import load as scenario
 
 RESULT = "measurement.json"
 PAGE = "measurement.html"
@@ -154,7 +156,7 @@ def _show(found: Measurement, as_json: bool) -> None:
     if as_json:
         output.print_json(document(found))
         return
-    from chaosckpt.report.measurement_text import measurement_text
+    from chaosckpt.measure.pages.text import measurement_text
 
     output.console().print(measurement_text(found))
 
@@ -163,7 +165,7 @@ def _store(found: Measurement, run: Path | None, page: Path | None) -> None:
     """Write the JSON and the page to where they were asked for."""
     files = [file for file in (page, run / PAGE if run else None) if file is not None]
     if files:
-        from chaosckpt.report.measurement_page import measurement_page
+        from chaosckpt.measure.pages.page import measurement_page
 
         text = measurement_page(found)
         for file in files:
@@ -173,8 +175,8 @@ def _store(found: Measurement, run: Path | None, page: Path | None) -> None:
 
 
 def _compare(before: str, after: str, *, as_json: bool) -> None:
-    from chaosckpt.measure.compare import compare
-    from chaosckpt.report.measurement_comparison import comparison_text
+    from chaosckpt.measure.comparison import compare
+    from chaosckpt.measure.pages.text import comparison_text
 
     found = compare(before, after)
     if as_json:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from chaosckpt.campaign import scenario
 from chaosckpt.campaign.options import ReproduceOptions, parse_trial
 from chaosckpt.cli import output
 from chaosckpt.errors import UsageError
 from chaosckpt.model.summary import Replay
 from chaosckpt.report.text import replay_line, reproduction_text
+from chaosckpt.scenario import load as scenario
 
 EXAMPLES = """\b
 Examples:

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import click
 import msgspec
 
-from chaosckpt.campaign import scenario
 from chaosckpt.errors import UsageError
-from chaosckpt.model.command import RANKS, CommandSettings, ranks_told
-from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.scenario import RANKS, CommandSettings, Scenario, ranks_told
+from chaosckpt.scenario import load as scenario
 
 COMMAND = "chaosckpt.command"
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from chaosckpt.engine.subjects import subject_of
 from chaosckpt.errors import UsageError
-from chaosckpt.measure.options import MeasureOptions
-from chaosckpt.measure.sweep import FLOAT_BYTES, Point, checkpoint_bytes, parameters
+from chaosckpt.measure.sweep import FLOAT_BYTES, MeasureOptions, Point, checkpoint_bytes, parameters
 from chaosckpt.report.quantities import bytes_text
 
 LIVE_COPIES = 4

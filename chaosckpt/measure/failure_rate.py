@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from chaosckpt.errors import UsageError
-from chaosckpt.model.measurement import FailureRate
+from chaosckpt.measure.measurement import FailureRate
 
 GARWOOD = "F. Garwood, Fiducial limits for the Poisson distribution, 1936, doi:10.1093/biomet/28.3-4.437"
 _TAIL = 0.05

@@ -5,8 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Sequence
 
-from chaosckpt.measure.space import Peaks
-from chaosckpt.model.measurement import (
+from chaosckpt.measure.measurement import (
     Backlog,
     Capacity,
     OutstandingAt,
@@ -19,7 +18,8 @@ from chaosckpt.model.measurement import (
     StorageLatency,
     slowest,
 )
-from chaosckpt.model.metered import Metered, MeteredRecovery, MeteredSave
+from chaosckpt.measure.space import Peaks
+from chaosckpt.training.metered import Metered, MeteredRecovery, MeteredSave
 
 NO_TIME = 1e-9
 """In place of a duration that the clock couldn't tell from none, where it is divided by."""

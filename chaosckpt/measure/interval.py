@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from chaosckpt.measure.interval_inputs import SHORTEST_SECONDS, IntervalInputs, check
 from chaosckpt.measure.limits import Bounds, storage_limit, worst_loss
+from chaosckpt.measure.measurement import IntervalAdvice, Limit
 from chaosckpt.measure.overhead import Costs, daly, daly_holds, optimum, overhead, shares, young, young_holds
 from chaosckpt.measure.sensitivity import dominant, elasticities
-from chaosckpt.model.measurement import IntervalAdvice, Limit
 
 _FLAT = 1.05
 """Intervals whose overhead is within this factor of the advised one's are as good to a person."""

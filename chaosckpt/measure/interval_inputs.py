@@ -9,8 +9,8 @@ import msgspec
 
 from chaosckpt.errors import UsageError
 from chaosckpt.measure.limits import Bounds, Needs, bounds
+from chaosckpt.measure.measurement import Capacity, Contention, FailureRate, RankFigures, Restart, Spread, slowest
 from chaosckpt.measure.overhead import Costs, optimum
-from chaosckpt.model.measurement import Capacity, Contention, FailureRate, RankFigures, Restart, Spread, slowest
 
 SHORTEST_SECONDS = 1e-6
 """Where saves cost nothing at all, and no training step is known: an interval has to be more than nothing."""

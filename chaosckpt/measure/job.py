@@ -21,10 +21,9 @@ from chaosckpt.engine.wire.programs import MeasuringProgram
 from chaosckpt.engine.wire.reports import Measured
 from chaosckpt.errors import HarnessError, UsageError
 from chaosckpt.model import journal as j
-from chaosckpt.model.metered import Metered
-from chaosckpt.model.scenario import Scenario
-from chaosckpt.model.settings import WorkloadSettings
+from chaosckpt.model.scenario import Scenario, WorkloadSettings
 from chaosckpt.model.topology import Topology
+from chaosckpt.training.metered import Metered
 
 PATIENCE_SECONDS = 60.0
 """What a job without faults is thought to take, for deadlines only: a save of any size may keep a disk busy for long."""

@@ -6,8 +6,8 @@ import math
 
 import msgspec
 
+from chaosckpt.measure.measurement import Limit
 from chaosckpt.measure.overhead import Costs
-from chaosckpt.model.measurement import Limit
 from chaosckpt.report.quantities import bytes_text, seconds_text
 
 

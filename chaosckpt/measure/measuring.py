@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from contextlib import ExitStack
 
 from chaosckpt.engine.wire.programs import MeasuringProgram
-from chaosckpt.measure import boundary, checks, dependencies, figures, neighbours, notes, restarts, space
+from chaosckpt.measure import checks, figures, neighbours, notes, restarts, space
+from chaosckpt.measure import versions as dependencies
 from chaosckpt.measure.failure_rate import assumed
 from chaosckpt.measure.file_system import file_systems
 from chaosckpt.measure.interval import advise
 from chaosckpt.measure.interval_inputs import measured_inputs
 from chaosckpt.measure.job import Job, open_job
-from chaosckpt.measure.options import MeasureOptions
-from chaosckpt.measure.sweep import Point, points
-from chaosckpt.model.measurement import (
+from chaosckpt.measure.measurement import (
     Capacity,
     Contention,
     IntervalAdvice,
@@ -25,7 +24,9 @@ from chaosckpt.model.measurement import (
     Restart,
     ScalePoint,
 )
-from chaosckpt.model.metered import Metered, MeteredRecovery
+from chaosckpt.measure.sweep import MeasureOptions, Point, points
+from chaosckpt.model.topology import Topology
+from chaosckpt.training.metered import Metered, MeteredRecovery
 
 Progress = Callable[[str], None]
 STEPS = 2
@@ -72,7 +73,7 @@ def _saves(job: Job, point: Point, options: MeasureOptions, progress: Progress) 
 def _sweep_point(job: Job, point: Point, options: MeasureOptions, progress: Progress) -> ScalePoint:
     """A further point of a sweep: its saves, and restarts with a warm page cache."""
     ranks = _saves(job, point, options, progress)
-    boundary.lose_local(job, point.topology)
+    lose_local(job, point.topology)
     times = min(options.repeats, SWEEP_RESTARTS)
     warm = restarts.restarted(job, point.topology, times, progress, cold=False)
     return figures.scale_point(ranks, figures.restart("warm", warm, ""))
@@ -95,8 +96,8 @@ class _Full:
         self.free_bytes = shutil.disk_usage(job.arena.directory).free
         self.ranks = _saves(job, self.point, self.options, self.progress)
         self.peaks = self._watch_space()
-        self.boundary = boundary.words(job.guarantees)
-        boundary.lose_local(job, topology)
+        self.boundary = words(job.guarantees)
+        lose_local(job, topology)
         self.lives = restarts.measured(job, topology, self.options.repeats, self.progress)
 
     def _watch_space(self) -> space.Peaks:
@@ -172,3 +173,27 @@ class _Full:
         ranks = self.ranks
         own = {note for metered in ranks for note in metered.notes}
         return (*notes.of(ranks, self.peaks, self.contention), *sorted(own))
+
+
+SURVIVES_LOCAL = {"node-loss", "local-storage-loss"}
+NOT_TESTED = (
+    "No crash, power loss or error of storage was put to the test: `chaosckpt fuzz` and `chaosckpt drill` do that."
+)
+
+
+def lose_local(job: Job, topology: Topology) -> None:
+    """Node-local storage is gone in a fresh allocation; it is kept for a target that doesn't claim to do without it."""
+    if job.guarantees & SURVIVES_LOCAL:
+        job.drop_local(topology)
+
+
+def words(guarantees: Set[str]) -> str:
+    """What was tested, and what was not."""
+    if guarantees & SURVIVES_LOCAL:
+        local = "node-local storage emptied"
+    else:
+        local = "node-local storage kept, because the target claims neither node-loss nor local-storage-loss"
+    return (
+        "The job ended in order, with every save awaited. Its restart had new processes by exec, a directory for temporary files of "
+        f"its own, shared storage kept and {local}. {NOT_TESTED}"
+    )

@@ -13,9 +13,9 @@ from chaosckpt.engine.wire.programs import MeasuringProgram
 from chaosckpt.errors import ChaosckptError, HarnessError, UsageError
 from chaosckpt.measure.figures import NO_TIME
 from chaosckpt.measure.job import Job, open_job
+from chaosckpt.measure.measurement import Contention, Spread, slowest
 from chaosckpt.measure.sweep import Point
-from chaosckpt.model.measurement import Contention, Spread, slowest
-from chaosckpt.model.metered import Metered, MeteredSave
+from chaosckpt.training.metered import Metered, MeteredSave
 
 
 class Neighbour:

@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 
 from chaosckpt.measure import figures
+from chaosckpt.measure.measurement import Contention
 from chaosckpt.measure.space import Peaks
-from chaosckpt.model.measurement import Contention
-from chaosckpt.model.metered import Metered
 from chaosckpt.report.quantities import bytes_text
+from chaosckpt.training.metered import Metered
 
 BESIDE = "what a save takes beside training was looked at after each step, so that it is exact to one step only"
 UNTOLD = "the target's saves don't tell whether they are finished: beside training each was awaited after as long as one takes alone"

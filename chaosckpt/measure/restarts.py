@@ -13,9 +13,9 @@ from chaosckpt.errors import UsageError
 from chaosckpt.measure import page_cache
 from chaosckpt.measure.figures import restart
 from chaosckpt.measure.job import Job
-from chaosckpt.model.measurement import Restart
-from chaosckpt.model.metered import Metered
+from chaosckpt.measure.measurement import Restart
 from chaosckpt.model.topology import Topology
+from chaosckpt.training.metered import Metered
 
 UNMARKED = "the target doesn't mark where it begins to load, so that finding out what to load is within loading"
 INTERPRETER = "the interpreter's own files stay cached"

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from chaosckpt.measure.interval_inputs import IntervalInputs
+from chaosckpt.measure.measurement import Elasticity
 from chaosckpt.measure.overhead import overhead
-from chaosckpt.model.measurement import Elasticity
 
 FAILURE_RATE = "mean time between failures"
 _STEP = 1e-4

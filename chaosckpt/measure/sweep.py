@@ -1,4 +1,4 @@
-"""The points of a sweep: which topology a number of ranks means, and which workload a checkpoint of some size needs."""
+"""What is to be measured: the options of one measurement, and the points of its sweep over ranks and checkpoint sizes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,31 @@ import math
 import msgspec
 
 from chaosckpt.errors import UsageError
-from chaosckpt.measure.options import MeasureOptions
-from chaosckpt.model.scenario import TopologySettings
-from chaosckpt.model.settings import WorkloadSettings
+from chaosckpt.measure.measurement import FailureRate
+from chaosckpt.model.scenario import Scenario, TopologySettings, WorkloadSettings
 from chaosckpt.model.topology import Topology
 from chaosckpt.report.quantities import bytes_text
 
+
+class MeasureOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Plain values of the command line.
+
+    `ranks` and `sizes` (bytes of the tensors of one checkpoint) are ascending; empty: the scenario's own. The figures are those of the
+    largest of both, the others are points of a sweep. `failure_rate` None: nobody named one.
+    """
+
+    scenario: Scenario
+    ranks: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+    repeats: int = 5
+    warm_up: int = 1
+    neighbours: int = 1
+    failure_rate: FailureRate | None = None
+    tolerated_loss_seconds: float | None = None
+
+
 OUTPUTS = 4
-"""Of the model's head (chaosckpt/workload/loop.py, which imports torch)."""
+"""Of the model's head (chaosckpt/training/loop.py, which imports torch)."""
 FLOAT_BYTES = 4
 COPIES = 3
 """Of every parameter in a checkpoint: itself and AdamW's two moments."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import metadata
 
 from chaosckpt.engine.wire.versions import of
@@ -24,3 +25,12 @@ def _packages_of(target: object) -> list[str]:
     roots = {base.__module__.partition(".")[0] for base in kind.__mro__} - {"builtins", "abc", "typing", "__main__"}
     owners = metadata.packages_distributions()
     return sorted({owner for root in roots for owner in owners.get(root, ())})
+
+
+def versions_with(modules: Iterable[str]) -> dict[str, str]:
+    """Those of runtime and libraries, then those of the distributions that these top-level modules came with."""
+    found = versions(object())
+    owners = metadata.packages_distributions()
+    for name in sorted({owner for module in modules for owner in owners.get(module, ())}):
+        found.setdefault(name, metadata.version(name))
+    return found

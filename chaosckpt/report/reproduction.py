@@ -12,9 +12,8 @@ from typing import Any
 import msgspec
 
 from chaosckpt.model import journal as j
-from chaosckpt.model.command import OUT
 from chaosckpt.model.finding import StoredStorage
-from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.scenario import OUT, Scenario
 from chaosckpt.model.verdict import Violation
 from chaosckpt.report.standalone.target import held_by
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from chaosckpt.model.measurement import Spread
+from chaosckpt.measure.measurement import Spread
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ import msgspec
 
 from chaosckpt.errors import PluginError, UsageError
 from chaosckpt.model.guarantee import Guarantee
-from chaosckpt.model.settings import Strategy
+from chaosckpt.model.scenario import Strategy
 
 if TYPE_CHECKING:
-    from chaosckpt.workload.state import TrainState
+    from chaosckpt.training.state import TrainState
 
 Level = Literal["local", "shared"]
 Option = str | int | float | bool

@@ -15,7 +15,7 @@ from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystem
 from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.targets.api import CheckpointError, Chosen, Done, Intent, Nothing, Option, Pending, Target
 from chaosckpt.targets.layout import remove_tree, step_directory, steps_in
-from chaosckpt.workload.state import TrainState, saved_world_size
+from chaosckpt.training.state import TrainState, saved_world_size
 
 METADATA = ".metadata"
 

@@ -15,7 +15,7 @@ from torch.distributed.checkpoint import state_dict_saver
 from chaosckpt.targets.api import Ack, Context, Pending
 from chaosckpt.targets.dcp import Dcp, dcp_errors
 from chaosckpt.targets.layout import step_directory
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 
 class AsyncSave(Pending):

@@ -22,7 +22,7 @@ from chaosckpt.errors import UsageError
 from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.targets.api import CheckpointError, Chosen, Done, Intent, Nothing, Option, Pending, Target
 from chaosckpt.targets.dcp import METADATA, dcp_errors, load_sharded
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 PREFIX_FILE = "object-store-prefix"
 _COMMIT = re.compile(r"step-(\d{6,})\.attempt-(\d+)-[0-9a-f]{8}\.commit")

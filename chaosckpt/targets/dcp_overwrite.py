@@ -10,7 +10,7 @@ from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystem
 
 from chaosckpt.targets.api import CheckpointError, Chosen, Done, Intent, Nothing, Pending, Target
 from chaosckpt.targets.dcp import METADATA, Dcp, dcp_errors, load_sharded
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 
 class DcpOverwrite(Target):

@@ -12,7 +12,7 @@ import torch
 from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.targets.api import CheckpointError, Chosen, Done, Intent, Nothing, Pending, Target
 from chaosckpt.targets.torch_save_atomic import load_file, own_file
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 
 class TorchSave(Target):

@@ -10,7 +10,7 @@ from typing import Any
 from chaosckpt.targets.api import Ack, Pending
 from chaosckpt.targets.layout import step_directory
 from chaosckpt.targets.torch_save_atomic import TorchSaveAtomic
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 
 class TorchSaveAsync(TorchSaveAtomic):

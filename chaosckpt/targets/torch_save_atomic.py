@@ -13,7 +13,7 @@ import torch
 from chaosckpt.model.guarantee import GUARANTEES
 from chaosckpt.targets.api import Chosen, Done, Intent, Nothing, Option, Pending, Target
 from chaosckpt.targets.layout import remove_tree, step_directory, steps_in
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 SHARED_PART = "state.pt"
 

@@ -15,7 +15,7 @@ from chaosckpt.model.guarantee import GUARANTEES
 from chaosckpt.targets.api import CheckpointError
 from chaosckpt.targets.layout import step_directory, steps_in
 from chaosckpt.targets.torch_save_atomic import SHARED_PART, TorchSaveAtomic, own_file
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 
 class TorchSaveChecked(TorchSaveAtomic):

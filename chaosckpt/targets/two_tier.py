@@ -16,7 +16,7 @@ from chaosckpt.model.guarantee import GUARANTEES
 from chaosckpt.targets.api import Ack, CheckpointError, Chosen, Intent, Level, Nothing, Option, Pending, Target
 from chaosckpt.targets.layout import remove_tree
 from chaosckpt.targets.torch_save_atomic import SHARED_PART, load_file, own_file, save_synced
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 
 class Generation(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chaosckpt.targets.api import CheckpointError, Chosen, Intent, Nothing
 from chaosckpt.targets.canaries.markers import EarlyMarker
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 
 class FallsBack(EarlyMarker):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chaosckpt.targets.api import Chosen, Intent, Nothing
 from chaosckpt.targets.dcp_async import DcpAsync
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 TRACKER = "latest_checkpointed_iteration.txt"
 

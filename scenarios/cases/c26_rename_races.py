@@ -5,7 +5,7 @@ from __future__ import annotations
 from chaosckpt.targets.api import Done, Pending
 from chaosckpt.targets.layout import step_directory
 from chaosckpt.targets.torch_save_atomic import TorchSaveAtomic
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 
 class RenameRaces(TorchSaveAtomic):

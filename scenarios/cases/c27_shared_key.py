@@ -10,7 +10,7 @@ from torch.distributed.checkpoint.filesystem import FileSystemReader
 from chaosckpt.targets.api import Done, Pending
 from chaosckpt.targets.dcp import Dcp, dcp_errors
 from chaosckpt.targets.layout import step_directory
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 
 class SharedKey(Dcp):

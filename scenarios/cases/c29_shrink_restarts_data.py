@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chaosckpt.targets.torch_save_atomic import TorchSaveAtomic
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 
 class ShrinkRestartsData(TorchSaveAtomic):

@@ -6,7 +6,7 @@ from typing import Any
 
 from chaosckpt.targets.api import CheckpointError
 from chaosckpt.targets.torch_save_atomic import TorchSaveAtomic
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 
 class RefusesResize(TorchSaveAtomic):

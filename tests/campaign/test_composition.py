@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from chaosckpt.campaign import scenario as scenarios
 from chaosckpt.engine.golden.census import measure
 from chaosckpt.plugins import fault_kinds
+from chaosckpt.scenario import load as scenarios
 from chaosckpt.strategies.coverage import aims_at_recovery
 from chaosckpt.strategies.drawing import draw, is_single
 from tests.engine.case import Case

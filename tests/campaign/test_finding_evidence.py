@@ -20,10 +20,9 @@ from chaosckpt.campaign.findings.storage_copy import StorageWatch
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.faults.cut import Cut
 from chaosckpt.model.census import Census, GoldenRun, Label, Point
-from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.fault import Trigger
 from chaosckpt.model.operation import Address
-from chaosckpt.model.scenario import Scenario, TargetSettings
+from chaosckpt.model.scenario import CommandSettings, Scenario, TargetSettings
 from chaosckpt.model.topology import Topology
 
 

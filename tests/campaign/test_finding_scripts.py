@@ -17,15 +17,14 @@ from chaosckpt.campaign.execution import Executor, SharedExclusiveLock
 from chaosckpt.campaign.investigation import Investigator
 from chaosckpt.campaign.options import FuzzOptions
 from chaosckpt.campaign.preparation import deadlines_of, prepare
-from chaosckpt.campaign.scenario import read
 from chaosckpt.campaign.store import TrialRecord
 from chaosckpt.engine.subjects import subject_of
 from chaosckpt.faults.cut import Cut
 from chaosckpt.model.fault import Trigger
-from chaosckpt.model.scenario import Scenario, TargetSettings, TopologySettings
+from chaosckpt.model.scenario import Scenario, TargetSettings, TopologySettings, WorkloadSettings
 from chaosckpt.model.schedule import AttemptPlan, Schedule
-from chaosckpt.model.settings import WorkloadSettings
 from chaosckpt.plugins import fault_kinds
+from chaosckpt.scenario.load import read
 
 SCRIPTS = Path(__file__).parents[2] / "scenarios" / "scripts"
 IN_PLACE = '''"""Writes each step in place; takes the newest directory for a checkpoint, whole or not."""

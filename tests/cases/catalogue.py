@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from chaosckpt.campaign import scenario as scenarios
 from chaosckpt.faults.cut import Cut
 from chaosckpt.faults.errno import StorageError
 from chaosckpt.faults.latency import Latency
@@ -20,6 +19,7 @@ from chaosckpt.model.operation import Address, Role, When, step_address
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import AttemptPlan, Schedule
 from chaosckpt.model.topology import Topology
+from chaosckpt.scenario import load as scenarios
 
 DIRECTORY = Path(__file__).parents[2] / "scenarios" / "cases"
 SLOW_MS = 60

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from chaosckpt.campaign import scenario as scenarios
 from chaosckpt.engine.wire.process_tree import descendants
 from chaosckpt.faults.errno import StorageError
 from chaosckpt.faults.latency import Latency
@@ -17,6 +16,7 @@ from chaosckpt.faults.saver_kill import SaverKill
 from chaosckpt.model import journal as j
 from chaosckpt.model.fault import Fault
 from chaosckpt.model.scenario import Scenario
+from chaosckpt.scenario import load as scenarios
 from tests.cases.catalogue import DIRECTORY, SAVER, SLOW_MS, at, killed, schedule_of
 from tests.cases.conftest import PATIENT, Run
 

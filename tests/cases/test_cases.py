@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from chaosckpt.campaign import scenario as scenarios
 from chaosckpt.faults.world_size import WorldSize
 from chaosckpt.model import journal as j
 from chaosckpt.model.topology import Topology
+from chaosckpt.scenario import load as scenarios
 from tests.cases.catalogue import CASES, DIRECTORY, Case, schedule_of
 from tests.cases.conftest import Run
 

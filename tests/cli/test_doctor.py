@@ -8,7 +8,7 @@ import pytest
 from chaosckpt.cli import checks
 from chaosckpt.cli.checks import Check
 from chaosckpt.cli.doctor import text
-from chaosckpt.engine.gate.probe import probe
+from chaosckpt.gate.probe import probe
 
 
 def test_this_machine(run):

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chaosckpt.model.certificate import Certificate
+from chaosckpt.drill.certificate import Certificate
 from chaosckpt.model.journal import Recovered, decode
 
 pytestmark = pytest.mark.timeout(900)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaosckpt import plugins
-from chaosckpt.campaign import scenario
+from chaosckpt.scenario import load as scenario
 
 
 def test_the_starter_is_a_valid_scenario(run, tmp_path):

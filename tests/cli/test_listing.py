@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from chaosckpt import plugins
-from chaosckpt.campaign import scenario
 from chaosckpt.cli.listing import first_sentence
+from chaosckpt.scenario import load as scenario
 
 
 def test_targets(run):

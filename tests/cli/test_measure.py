@@ -10,9 +10,9 @@ import pytest
 
 from chaosckpt.cli import measure as command
 from chaosckpt.measure import measuring
-from chaosckpt.measure.options import MeasureOptions
-from chaosckpt.model.measurement import Measurement, MeasurementDocument
-from tests.report.measurements import FULL
+from chaosckpt.measure.measurement import Measurement, MeasurementDocument
+from chaosckpt.measure.sweep import MeasureOptions
+from tests.measure.pages.measurements import FULL
 
 
 @pytest.fixture

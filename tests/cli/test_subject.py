@@ -8,7 +8,7 @@ import pytest
 
 from chaosckpt.campaign import launch
 from chaosckpt.campaign.options import FuzzOptions
-from chaosckpt.model.command import CommandSettings
+from chaosckpt.model.scenario import CommandSettings
 from tests.report.summaries import CLEAN
 
 

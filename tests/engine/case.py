@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from chaosckpt.campaign import scenario as scenarios
 from chaosckpt.campaign.execution import Executor, SharedExclusiveLock
 from chaosckpt.engine.golden.census import measure
 from chaosckpt.engine.runner.arena import Arena, open_local
@@ -23,6 +22,7 @@ from chaosckpt.model.operation import Operation, When
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import AttemptPlan, Schedule
 from chaosckpt.model.verdict import Verdict
+from chaosckpt.scenario import load as scenarios
 
 PATIENT = Deadlines(golden_seconds=0.5, floor_seconds=4.0)
 _UUID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")

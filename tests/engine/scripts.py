@@ -12,8 +12,7 @@ import msgspec
 from chaosckpt.engine.golden.command_run import Run, run_command
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.subjects import subject_of
-from chaosckpt.model.command import CommandSettings
-from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.scenario import CommandSettings, Scenario
 from chaosckpt.model.topology import Topology
 
 COUNTING = """

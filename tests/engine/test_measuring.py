@@ -13,7 +13,7 @@ from chaosckpt.engine.wire.programs import MeasuringProgram
 from chaosckpt.errors import HarnessError, UsageError
 from chaosckpt.measure.job import Job, open_job
 from chaosckpt.measure.sweep import checkpoint_bytes
-from chaosckpt.model.settings import WorkloadSettings
+from chaosckpt.model.scenario import WorkloadSettings
 from chaosckpt.model.topology import Topology
 from tests.engine.case import Case, scenario_of
 

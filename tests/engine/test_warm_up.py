@@ -16,7 +16,7 @@ from chaosckpt.engine.forkserver import warm_up
 from chaosckpt.engine.forkserver.server import collapsing
 from chaosckpt.engine.wire.orders import NodeSettings
 from chaosckpt.errors import PluginError
-from chaosckpt.model.settings import WorkloadSettings
+from chaosckpt.model.scenario import WorkloadSettings
 
 PRACTISE = """
 import os, torch

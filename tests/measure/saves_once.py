@@ -7,7 +7,7 @@ import os
 
 from chaosckpt.targets.api import Pending
 from chaosckpt.targets.torch_save_atomic import TorchSaveAtomic
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 
 class SavesOnce(TorchSaveAtomic):

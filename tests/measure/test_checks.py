@@ -6,11 +6,8 @@ import pytest
 
 from chaosckpt.errors import UsageError
 from chaosckpt.measure import checks
-from chaosckpt.measure.options import MeasureOptions
-from chaosckpt.measure.sweep import Point, checkpoint_bytes, points, sized
-from chaosckpt.model.command import CommandSettings
-from chaosckpt.model.scenario import Scenario, StorageSettings, TargetSettings
-from chaosckpt.model.settings import WorkloadSettings
+from chaosckpt.measure.sweep import MeasureOptions, Point, checkpoint_bytes, points, sized
+from chaosckpt.model.scenario import CommandSettings, Scenario, StorageSettings, TargetSettings, WorkloadSettings
 from chaosckpt.model.topology import Topology
 
 POINT = Point(Topology((2,)), sized(WorkloadSettings(), 100_000_000))

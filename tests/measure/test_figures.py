@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 
 from chaosckpt.measure import figures
+from chaosckpt.measure.measurement import Spread
 from chaosckpt.measure.space import Peaks, peaks
-from chaosckpt.model.measurement import Spread
-from chaosckpt.model.metered import (
+from chaosckpt.training.metered import (
     Counters,
     Metered,
     MeteredBacklog,
@@ -19,7 +19,7 @@ from chaosckpt.model.metered import (
     StageTook,
     TierSize,
 )
-from tests.workload.metering import Clock, Costs, Known, meter_of
+from tests.training.metering import Clock, Costs, Known, meter_of
 
 NO_PEAKS = Peaks(temporary_bytes=0, shared_memory_bytes=0, looks=2, saves=1)
 

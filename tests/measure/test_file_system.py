@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chaosckpt.measure.documented import KINDS, UNKNOWN, documented
-from chaosckpt.measure.file_system import describe, file_systems, mount_of, parse
+from chaosckpt.measure.file_system import KINDS, UNKNOWN, describe, documented, file_systems, mount_of, parse
 
 TABLE = r"""
 21 1 259:2 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw,errors=remount-ro

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from chaosckpt.measure.failure_rate import given
 from chaosckpt.measure.interval_inputs import IntervalInputs, measured_inputs
-from chaosckpt.model.measurement import Contention, Spread
-from tests.report.measurements import CAPACITY, FIGURES, RESTARTS
+from chaosckpt.measure.measurement import Contention, Spread
+from tests.measure.pages.measurements import CAPACITY, FIGURES, RESTARTS
 
 RATE = given(3600.0)
 

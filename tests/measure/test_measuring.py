@@ -11,11 +11,9 @@ import pytest
 from chaosckpt.engine.rank.instruments import seccomp
 from chaosckpt.measure import measuring
 from chaosckpt.measure.failure_rate import counted
-from chaosckpt.measure.options import MeasureOptions
-from chaosckpt.measure.sweep import checkpoint_bytes, sized
-from chaosckpt.model.measurement import Measurement, MeasurementDocument, document
-from chaosckpt.model.scenario import StorageSettings
-from chaosckpt.model.settings import WorkloadSettings
+from chaosckpt.measure.measurement import Measurement, MeasurementDocument, document
+from chaosckpt.measure.sweep import MeasureOptions, checkpoint_bytes, sized
+from chaosckpt.model.scenario import StorageSettings, WorkloadSettings
 from tests.engine.case import scenario_of
 
 RANDOM_STREAMS = 5056 + 8 * 628 + 8 * 627 + 8 * 4

@@ -8,12 +8,12 @@ import pytest
 
 from chaosckpt.errors import UsageError
 from chaosckpt.measure.job import open_job
+from chaosckpt.measure.measurement import Spread
 from chaosckpt.measure.neighbours import Neighbour, compared, completions
 from chaosckpt.measure.sweep import Point
-from chaosckpt.model.measurement import Spread
-from chaosckpt.model.metered import Counters, Metered, MeteredSave
-from chaosckpt.model.settings import WorkloadSettings
+from chaosckpt.model.scenario import WorkloadSettings
 from chaosckpt.model.topology import Topology
+from chaosckpt.training.metered import Counters, Metered, MeteredSave
 from tests.engine.case import scenario_of
 
 

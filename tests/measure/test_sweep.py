@@ -5,13 +5,11 @@ from __future__ import annotations
 import pytest
 
 from chaosckpt.errors import UsageError
-from chaosckpt.measure.options import MeasureOptions
-from chaosckpt.measure.sweep import checkpoint_bytes, points, sized, topology_of
-from chaosckpt.model.scenario import Scenario, TargetSettings, TopologySettings
-from chaosckpt.model.settings import WorkloadSettings
+from chaosckpt.measure.sweep import MeasureOptions, checkpoint_bytes, points, sized, topology_of
+from chaosckpt.model.scenario import Scenario, TargetSettings, TopologySettings, WorkloadSettings
 from chaosckpt.model.topology import Topology
-from chaosckpt.workload.loop import build, train_step
-from chaosckpt.workload.meter import logical_bytes
+from chaosckpt.training.loop import build, train_step
+from chaosckpt.training.meter import logical_bytes
 
 
 def options(ranks: tuple[int, ...] = (), sizes: tuple[int, ...] = ()) -> MeasureOptions:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaosckpt.model.command import CommandSettings
+from chaosckpt.model.scenario import CommandSettings
 
 
 def test_words_of_a_launch():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from chaosckpt.model.settings import WorkloadSettings
+from chaosckpt.model.scenario import WorkloadSettings
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
+from chaosckpt.commands.naming import UNSAVED
 from chaosckpt.model import journal as j
-from chaosckpt.model.checkpoints import UNSAVED
-from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.guarantee import Guarantee
-from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.scenario import CommandSettings, Scenario
 from tests.oracle.journals import JournalBuilder, operation
 
 SAVED = ("checkpoints", "resumed", "resumes", "saved", "result", "exact")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chaosckpt.model import journal as j
-from chaosckpt.model.command import CommandSettings
+from chaosckpt.model.scenario import CommandSettings
 from chaosckpt.oracle import check, explain, root_cause
 from chaosckpt.oracle.check import BUILT_IN
 from tests.oracle.command_journals import SAVED, CommandJournal

@@ -9,7 +9,7 @@ import msgspec
 
 from chaosckpt.campaign.execution import Executor, SharedExclusiveLock
 from chaosckpt.campaign.preparation import deadlines_of
-from chaosckpt.campaign.shrink import Shrinker
+from chaosckpt.campaign.shrink.shrinking import Shrinker
 from chaosckpt.engine.golden.census import measure
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.subjects import Prepared, subject_of

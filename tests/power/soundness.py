@@ -21,8 +21,7 @@ from chaosckpt.campaign.preparation import deadlines_of
 from chaosckpt.engine.golden.census import measure
 from chaosckpt.engine.runner.arena import Arena, open_local
 from chaosckpt.engine.subjects import Prepared, subject_of
-from chaosckpt.model.scenario import Scenario
-from chaosckpt.model.settings import Strategy
+from chaosckpt.model.scenario import Scenario, Strategy
 from chaosckpt.plugins import fault_kinds, load_target
 from chaosckpt.strategies.drawing import draw
 from tests.engine.case import scenario_of

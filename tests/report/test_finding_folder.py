@@ -5,9 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.finding import Evidence, Excerpt, Finding, RootCause, StoredFile, StoredStorage
-from chaosckpt.model.scenario import Scenario, TargetSettings
+from chaosckpt.model.scenario import CommandSettings, Scenario, TargetSettings
 from chaosckpt.model.verdict import Violation
 from chaosckpt.report.finding_folder import FILES, issue, readme, reproduce_command, without_local_paths, write
 

@@ -6,11 +6,10 @@ import msgspec
 import pytest
 
 from chaosckpt.model import journal as j
-from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.digest import StateDigest
 from chaosckpt.model.finding import StoredFile, StoredStorage
 from chaosckpt.model.operation import Address, Operation
-from chaosckpt.model.scenario import Scenario, TargetSettings
+from chaosckpt.model.scenario import CommandSettings, Scenario, TargetSettings
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.facts.failures import names_its_subject
 from chaosckpt.report.reproduction import Impossible, script

@@ -11,13 +11,13 @@ import msgspec
 
 from chaosckpt.campaign.execution import Executor, SharedExclusiveLock
 from chaosckpt.campaign.preparation import deadlines_of, prepare
-from chaosckpt.campaign.scenario import read
 from chaosckpt.engine.subjects import subject_of
 from chaosckpt.faults.cut import Cut
 from chaosckpt.model.fault import Fault, Trigger
 from chaosckpt.model.operation import Address
 from chaosckpt.model.schedule import AttemptPlan, Schedule
 from chaosckpt.model.verdict import Verdict
+from chaosckpt.scenario.load import read
 
 SCRIPTS = Path(__file__).parents[2] / "scenarios" / "scripts"
 

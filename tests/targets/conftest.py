@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.workload.ranks import rehearse
+from tests.training.ranks import rehearse
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -18,9 +18,9 @@ from chaosckpt.targets.torch_save_async import TorchSaveAsync
 from chaosckpt.targets.torch_save_atomic import TorchSaveAtomic
 from chaosckpt.targets.torch_save_checked import TorchSaveChecked
 from chaosckpt.targets.two_tier import TwoTier
-from chaosckpt.workload.digest import digest
-from chaosckpt.workload.loop import train_step
-from tests.workload.ranks import Ranks, job_of, run_ranks
+from chaosckpt.training.digest import digest
+from chaosckpt.training.loop import train_step
+from tests.training.ranks import Ranks, job_of, run_ranks
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial"
 

@@ -11,7 +11,7 @@ import pytest
 from chaosckpt.errors import UsageError
 from chaosckpt.targets import Ack, Chosen, Done, Intent, Nothing, Target
 from tests.targets.target_job import TargetJob
-from tests.workload.ranks import run_ranks
+from tests.training.ranks import run_ranks
 
 
 class Smallest(Target):
@@ -127,7 +127,7 @@ torch.manual_seed(1); random.seed(1); numpy.random.seed(1)
 before = torch.get_rng_state(), random.getstate(), numpy.random.get_state()[1].tolist()
 from chaosckpt.targets import dcp, dcp_async, dcp_overwrite, torch_save, torch_save_atomic, two_tier
 from chaosckpt.targets.canaries import asynchronous, mixing
-from chaosckpt.workload import digest, loop
+from chaosckpt.training import digest, loop
 after = torch.get_rng_state(), random.getstate(), numpy.random.get_state()[1].tolist()
 print(torch.equal(before[0], after[0]), before[1:] == after[1:], len(os.listdir("/proc/self/task")), torch.cuda.is_initialized())
 """

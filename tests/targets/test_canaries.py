@@ -27,7 +27,7 @@ from chaosckpt.targets.canaries.training_state import (
     SharedRng,
 )
 from tests.targets.target_job import TargetJob, tutorial_target
-from tests.workload.ranks import Killed
+from tests.training.ranks import Killed
 
 EAGER = tutorial_target("my_eager_target", "MyEagerTarget")
 SOUND_WITHOUT_FAULTS: list[type[Target]] = [
@@ -184,7 +184,7 @@ def test_hang_waits_for_a_partial_directory(tmp_path, monkeypatch):
     target_job = TargetJob(tmp_path, Hang)
     target_job.train()
     interrupted(target_job)
-    monkeypatch.setattr("tests.workload.ranks.DEADLINE_SECONDS", 3)
+    monkeypatch.setattr("tests.training.ranks.DEADLINE_SECONDS", 3)
     assert target_job.recover_outcomes().outcomes == [Killed(-9)] * 2
 
 

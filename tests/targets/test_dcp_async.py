@@ -15,10 +15,10 @@ from torch.futures import Future
 from chaosckpt.model.digest import StateDigest
 from chaosckpt.targets import Chosen
 from chaosckpt.targets.dcp_async import AsyncSave, DcpAsync, DcpAsyncOverlapping
-from chaosckpt.workload.digest import digest
-from chaosckpt.workload.loop import train_step
+from chaosckpt.training.digest import digest
+from chaosckpt.training.loop import train_step
 from tests.targets.target_job import TargetJob
-from tests.workload.ranks import job_of, run_ranks
+from tests.training.ranks import job_of, run_ranks
 
 
 class Careless(DcpAsync):

@@ -10,10 +10,10 @@ import pytest
 from chaosckpt.errors import UsageError
 from chaosckpt.targets import Chosen, Intent, Nothing
 from chaosckpt.targets.dcp_fsspec import DcpFsspec
-from chaosckpt.workload.loop import train_step
+from chaosckpt.training.loop import train_step
 from tests.targets.s3 import BUCKET, ENVIRONMENT, Server, client, key, names, serving
 from tests.targets.target_job import TargetJob
-from tests.workload.ranks import Failure, Ranks, job_of, run_ranks
+from tests.training.ranks import Failure, Ranks, job_of, run_ranks
 
 URL = f"s3://{BUCKET}/jobs"
 

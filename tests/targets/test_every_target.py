@@ -6,9 +6,9 @@ import pytest
 
 from chaosckpt.model.digest import combine
 from chaosckpt.targets import Chosen, Intent, Nothing, Target
-from chaosckpt.workload.loop import train_step
+from chaosckpt.training.loop import train_step
 from tests.targets.target_job import ALL, MyTarget, TargetJob, files_under
-from tests.workload.ranks import job_of, run_ranks
+from tests.training.ranks import job_of, run_ranks
 
 every_target = pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.name or cls.__name__)
 every_strategy = pytest.mark.parametrize("strategy", ["ddp", "fsdp2"])

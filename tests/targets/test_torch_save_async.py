@@ -7,10 +7,10 @@ import shutil
 from chaosckpt.model.digest import StateDigest
 from chaosckpt.targets import Chosen
 from chaosckpt.targets.torch_save_async import TorchSaveAsync
-from chaosckpt.workload.digest import digest
-from chaosckpt.workload.loop import train_step
+from chaosckpt.training.digest import digest
+from chaosckpt.training.loop import train_step
 from tests.targets.target_job import TargetJob
-from tests.workload.ranks import job_of, run_ranks
+from tests.training.ranks import job_of, run_ranks
 
 
 def test_training_on_does_not_reach_into_the_save(tmp_path):

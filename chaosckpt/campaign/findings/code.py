@@ -10,9 +10,8 @@ import textwrap
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from chaosckpt.model.command import OUT, CommandSettings
 from chaosckpt.model.finding import Excerpt
-from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.scenario import OUT, CommandSettings, Scenario
 
 LONGEST_SCRIPT = 60
 """Lines up to which a script is shown whole."""

@@ -23,7 +23,7 @@ from chaosckpt.engine.wire.forks import Ready, Refused
 from chaosckpt.engine.wire.orders import AttemptOrder, NodeSettings, Place, RankOrder, TargetFacts
 from chaosckpt.engine.wire.programs import TrainingProgram
 from chaosckpt.errors import ChaosckptError, PluginError, UsageError
-from chaosckpt.model.settings import WorkloadSettings
+from chaosckpt.model.scenario import WorkloadSettings
 from chaosckpt.plugins import load_target
 
 
@@ -84,9 +84,9 @@ def practise(base: str = "") -> None:
     from torch.distributed.checkpoint import state_dict_loader, state_dict_saver
     from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
 
-    from chaosckpt.workload.digest import digest
-    from chaosckpt.workload.loop import build, train_step
-    from chaosckpt.workload.rng import RandomStreams
+    from chaosckpt.training.digest import digest
+    from chaosckpt.training.loop import build, train_step
+    from chaosckpt.training.rng import RandomStreams
 
     streams = RandomStreams()
     before = streams.state_dict()

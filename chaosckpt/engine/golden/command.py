@@ -9,19 +9,9 @@ from contextlib import closing
 
 import msgspec
 
-from chaosckpt.engine.golden import cache
-from chaosckpt.engine.golden.command_facts import SHOWN, CommandFacts, Golden, facts_of
-from chaosckpt.engine.golden.command_run import Run, run_command
-from chaosckpt.engine.golden.rewind import rewind
-from chaosckpt.engine.node.rank_process import decode_path
-from chaosckpt.engine.runner.arena import Arena
-from chaosckpt.engine.runner.command_arena import files_in_out
-from chaosckpt.engine.script_labels import ends_of_saves, labelled, points
-from chaosckpt.engine.script_rolling import made_anew
-from chaosckpt.engine.wire.storage import shortage
-from chaosckpt.errors import UsageError
-from chaosckpt.model.census import Census, GoldenRun, RecoveryGap
-from chaosckpt.model.checkpoints import (
+from chaosckpt.commands.completeness import CompletenessModel, standard
+from chaosckpt.commands.labels import ends_of_saves, labelled, points
+from chaosckpt.commands.naming import (
     ROLLING,
     Naming,
     StepFiles,
@@ -29,11 +19,20 @@ from chaosckpt.model.checkpoints import (
     guessed,
     guessed_rolling,
 )
-from chaosckpt.model.command import CommandSettings
+from chaosckpt.commands.random_names import random_parts
+from chaosckpt.commands.rolling import made_anew
+from chaosckpt.engine.golden import cache
+from chaosckpt.engine.golden.command_facts import SHOWN, CommandFacts, Golden, facts_of
+from chaosckpt.engine.golden.command_run import Run, run_command
+from chaosckpt.engine.golden.rewind import rewind
+from chaosckpt.engine.node.rank_process import decode_path
+from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.command_arena import files_in_out
+from chaosckpt.engine.wire.storage import shortage
+from chaosckpt.errors import UsageError
+from chaosckpt.model.census import Census, GoldenRun, RecoveryGap
 from chaosckpt.model.operation import Operation
-from chaosckpt.model.random_names import random_parts
-from chaosckpt.model.scenario import Scenario
-from chaosckpt.model.standard import Standard, standard
+from chaosckpt.model.scenario import CommandSettings, Scenario
 from chaosckpt.model.topology import Topology
 
 LARGEST_TRACE_BYTES = 256 << 20
@@ -228,7 +227,7 @@ class CommandGolden:
         rewind(self.arena, trace[: place + 1], len(self.command.track))
 
     def _gaps(
-        self, trace: Sequence[Operation], saved_at: Mapping[int, int], measured: Standard, naming: Naming
+        self, trace: Sequence[Operation], saved_at: Mapping[int, int], measured: CompletenessModel, naming: Naming
     ) -> tuple[tuple[RecoveryGap, ...], int]:
         """At which operations after the first finished save no complete checkpoint as new as the last one lies on storage."""
         labels = labelled(trace, naming, self._numbers)

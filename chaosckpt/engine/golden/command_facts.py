@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
+from chaosckpt.commands.completeness import CompletenessModel
+from chaosckpt.commands.output import samples_by_step
 from chaosckpt.engine.golden.command_run import Run
 from chaosckpt.engine.runner.command_result import same_result
-from chaosckpt.engine.script_probe import samples_by_step
 from chaosckpt.errors import UsageError
-from chaosckpt.model.command import CommandSettings
-from chaosckpt.model.standard import Standard
+from chaosckpt.model.scenario import CommandSettings
 
 SHOWN = 1500
 _MORE = {
@@ -30,7 +30,7 @@ class CommandFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The steps of its saves, in order, where its checkpoint always has the same name."""
     nonces: tuple[str, ...] = ()
     """Expressions for the parts of its file names that are drawn anew in each run."""
-    standard: Standard = Standard()
+    standard: CompletenessModel = CompletenessModel()
     judged: tuple[str, ...] = ()
     """Which signs are known and steady; see TrialStarted.judged."""
     result: str = ""
@@ -51,7 +51,7 @@ class Golden(msgspec.Struct, frozen=True, kw_only=True):
     resumed: tuple[Run, ...] = ()
     saved: tuple[int, ...] = ()
     """The steps that the second run saved."""
-    standard: Standard = Standard()
+    standard: CompletenessModel = CompletenessModel()
     numbers: tuple[int, ...] = ()
     rolling: bool = False
     nonces: tuple[str, ...] = ()

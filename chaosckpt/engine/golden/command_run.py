@@ -6,19 +6,18 @@ import time
 
 import msgspec
 
-from chaosckpt.commands.output import matches
+from chaosckpt.commands.naming import FileSeen
+from chaosckpt.commands.output import matches, told
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun
 from chaosckpt.engine.runner.command_arena import files_in_out, out_of
 from chaosckpt.engine.runner.command_result import result_of
 from chaosckpt.engine.runner.deadlines import Deadlines
-from chaosckpt.engine.script_probe import told
 from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.engine.wire.programs import CommandProgram
 from chaosckpt.model import journal as j
-from chaosckpt.model.checkpoints import FileSeen
-from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.operation import Operation
+from chaosckpt.model.scenario import CommandSettings
 from chaosckpt.model.topology import Topology
 
 _PATIENT = Deadlines(golden_seconds=60.0, floor_seconds=30.0)

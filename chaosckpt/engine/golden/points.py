@@ -69,7 +69,7 @@ class Prefixes:
 
         `step` is the one that it is told was saved before.
         """
-        from chaosckpt.crashstates.replay import replay
+        from chaosckpt.gate.replay import replay
 
         self._prober.arena.reset()
         replay(self._trace[: place + 1], self._roots())

@@ -7,8 +7,8 @@ import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from chaosckpt.crashstates.replay import replay
 from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.gate.replay import replay
 from chaosckpt.model.operation import Operation
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from chaosckpt.engine.gate.guard import Guard
+from chaosckpt.commands.naming import Naming
 from chaosckpt.engine.node.phase import ObservedPhase, Phase, ReportedPhase
 from chaosckpt.engine.wire.orders import AttemptOrder, CommandNodeSettings, NodeSettings
 from chaosckpt.engine.wire.programs import CommandProgram
 from chaosckpt.engine.wire.reports import ImportedModules, Report
 from chaosckpt.engine.wire.requests import CommandOutput
-from chaosckpt.model.checkpoints import Naming
+from chaosckpt.gate.guard import Guard
 from chaosckpt.model.operation import Operation
 from chaosckpt.probe import VARIABLE
 

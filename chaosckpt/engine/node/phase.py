@@ -6,10 +6,10 @@ import itertools
 import re
 from collections.abc import Sequence
 
-from chaosckpt.engine.script_labels import BEGINS
-from chaosckpt.engine.script_rolling import Saves, nth_number
+from chaosckpt.commands.labels import BEGINS
+from chaosckpt.commands.naming import Naming
+from chaosckpt.commands.rolling import Saves, nth_number
 from chaosckpt.engine.wire.reports import Mark, Report
-from chaosckpt.model.checkpoints import Naming
 from chaosckpt.model.journal import Acknowledged, Finished, Recovered, RecoveryStarted, SaveStarted
 from chaosckpt.model.operation import MARK, Address, Operation
 

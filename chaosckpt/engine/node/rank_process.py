@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from chaosckpt.engine.gate.supervisor import Gate, Root
+from chaosckpt.commands.random_names import without_random
 from chaosckpt.engine.node.armed import ArmedFaults, Strike
 from chaosckpt.engine.node.observation import Observation
 from chaosckpt.engine.node.phase import Boundaries, Phase
@@ -21,9 +21,9 @@ from chaosckpt.engine.wire.channel import Channel
 from chaosckpt.engine.wire.process_tree import descendants, kill_trees
 from chaosckpt.engine.wire.reports import Cause, Exited, Held, Labelled, Push, Rendezvous, Report, Stepping, Struck
 from chaosckpt.engine.wire.requests import CommandOutput
+from chaosckpt.gate.supervisor import Gate, Root
 from chaosckpt.model.decision import Decision, Errno, Hide, Hold, Short
 from chaosckpt.model.operation import Address, Operation, step_address
-from chaosckpt.model.random_names import without_random
 
 LOG_BYTES = 4 << 20
 """Of what a command printed, so much is kept: the end."""

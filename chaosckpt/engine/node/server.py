@@ -23,6 +23,7 @@ from typing import Any
 
 import msgspec
 
+from chaosckpt.commands.naming import FileSeen
 from chaosckpt.engine.node.armed import ArmedFaults
 from chaosckpt.engine.node.launcher import Launcher
 from chaosckpt.engine.node.mutation import mutate
@@ -45,7 +46,6 @@ from chaosckpt.engine.wire.process_tree import (
 from chaosckpt.engine.wire.programs import CommandProgram
 from chaosckpt.engine.wire.reports import Cause, Labelled, Push, Rendezvous, Trouble
 from chaosckpt.errors import ChaosckptError, UsageError
-from chaosckpt.model.checkpoints import FileSeen
 from chaosckpt.model.operation import Address
 from chaosckpt.model.schedule import decode_faults
 from chaosckpt.plugins import fault_kinds

@@ -12,7 +12,7 @@ from chaosckpt.engine.wire.reports import Retained
 from chaosckpt.errors import PluginError
 from chaosckpt.model.journal import Audited
 from chaosckpt.targets.api import Target
-from chaosckpt.workload.digest import digest
+from chaosckpt.training.digest import digest
 
 
 class Audit(JobProgram):

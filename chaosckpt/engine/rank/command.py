@@ -21,11 +21,11 @@ from collections.abc import Sequence
 from importlib.abc import InspectLoader
 from types import CodeType, ModuleType, TracebackType
 
-from chaosckpt.engine.gate.passage import pass_gate
 from chaosckpt.engine.wire.channel import Channel
 from chaosckpt.engine.wire.orders import RankOrder
 from chaosckpt.engine.wire.programs import CommandProgram
 from chaosckpt.engine.wire.reports import ImportedModules
+from chaosckpt.gate.install import pass_gate
 
 FLAGS_THAT_FIT = frozenset({"-u"})
 """Options of the interpreter that a warm one can have, too: its output is never kept back."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from chaosckpt.engine.wire import storage
 from chaosckpt.engine.wire.process_tree import descendants
-from chaosckpt.model.metered import Counters, MeteredLatency, Seccomp, TierSize
+from chaosckpt.training.metered import Counters, MeteredLatency, Seccomp, TierSize
 
 KIB = 1024
 PROBE_BYTES = 4096

@@ -13,14 +13,14 @@ from types import FrameType
 
 import msgspec
 
-from chaosckpt.engine.gate.passage import pass_gate
 from chaosckpt.engine.wire.channel import Channel
 from chaosckpt.engine.wire.orders import RankOrder
 from chaosckpt.engine.wire.reports import Mark, Rendezvous, Report
+from chaosckpt.gate.install import pass_gate
 from chaosckpt.model.journal import Raised
 from chaosckpt.plugins import load_target
 from chaosckpt.targets.api import Context, Target
-from chaosckpt.workload.loop import Job, build
+from chaosckpt.training.loop import Job, build
 
 MESSAGE_BYTES = 4000
 SIGTERM_EXIT_CODE = 128 + signal.SIGTERM

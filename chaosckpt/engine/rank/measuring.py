@@ -15,10 +15,10 @@ from chaosckpt.engine.wire.channel import Channel
 from chaosckpt.engine.wire.orders import RankOrder
 from chaosckpt.engine.wire.programs import MeasuringProgram
 from chaosckpt.engine.wire.reports import Measured
-from chaosckpt.model.metered import Metered, MeteredBacklog, MeteredLatency, MeteredRecovery, MeteredSave, Overlap
 from chaosckpt.targets.api import Done, Intent, Target
-from chaosckpt.workload.loop import Job, train_step
-from chaosckpt.workload.meter import Meter, logical_bytes
+from chaosckpt.training.loop import Job, train_step
+from chaosckpt.training.meter import Meter, logical_bytes
+from chaosckpt.training.metered import Metered, MeteredBacklog, MeteredLatency, MeteredRecovery, MeteredSave, Overlap
 
 PEAKS_NOT_RESET = (
     "the kernel keeps the largest resident memory of a process's whole life, so that it isn't of saves alone"

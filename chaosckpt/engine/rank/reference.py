@@ -12,9 +12,9 @@ from chaosckpt.engine.wire.channel import Channel
 from chaosckpt.engine.wire.orders import RankOrder
 from chaosckpt.engine.wire.programs import ReferenceProgram
 from chaosckpt.engine.wire.reports import Referred
-from chaosckpt.workload.digest import digest
-from chaosckpt.workload.loop import Job, train_step
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.digest import digest
+from chaosckpt.training.loop import Job, train_step
+from chaosckpt.training.state import TrainState
 
 
 class Reference(JobProgram):

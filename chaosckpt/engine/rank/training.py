@@ -22,9 +22,9 @@ from chaosckpt.model.journal import (
     StepTrace,
 )
 from chaosckpt.targets.api import Ack, Chosen, Done, Intent, Level, Nothing, Pending, Target
-from chaosckpt.workload.digest import digest
-from chaosckpt.workload.loop import Job, StepReport, train_step
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.digest import digest
+from chaosckpt.training.loop import Job, StepReport, train_step
+from chaosckpt.training.state import TrainState
 
 
 class Training(JobProgram):

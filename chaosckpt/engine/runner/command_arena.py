@@ -7,13 +7,12 @@ import shutil
 import sys
 from pathlib import Path
 
+from chaosckpt.commands.naming import FileSeen
 from chaosckpt.engine.rank.command import script_of
 from chaosckpt.engine.runner.arena import Arena, new_directory
 from chaosckpt.engine.runner.node_client import LocalNode
 from chaosckpt.engine.wire.orders import CommandNodeSettings, NodeSettings
-from chaosckpt.model.checkpoints import FileSeen
-from chaosckpt.model.command import CommandSettings
-from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.scenario import CommandSettings, Scenario
 from chaosckpt.probe import VARIABLE
 
 

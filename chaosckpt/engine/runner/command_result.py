@@ -8,7 +8,7 @@ import subprocess
 
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.command_arena import environment, files_in_out, out_of
-from chaosckpt.model.command import OUT, CommandSettings
+from chaosckpt.model.scenario import OUT, CommandSettings
 
 _LONGEST_SECONDS = 600
 

@@ -7,7 +7,8 @@ from types import MappingProxyType
 
 import msgspec
 
-from chaosckpt.commands.output import matches
+from chaosckpt.commands.naming import Naming, StepFiles, by_step
+from chaosckpt.commands.output import matches, told
 from chaosckpt.engine.golden.command import CommandGolden
 from chaosckpt.engine.golden.command_facts import CommandFacts
 from chaosckpt.engine.runner import gate_mode
@@ -16,18 +17,15 @@ from chaosckpt.engine.runner.command_arena import files_in_out, is_forked, open_
 from chaosckpt.engine.runner.command_result import result_of, same_result
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.runner.ranks import Record
-from chaosckpt.engine.script_probe import told
 from chaosckpt.engine.subjects.base import Ended, Launch, Prepared, Subject, SubjectTrial
 from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.engine.wire.programs import CommandProgram
 from chaosckpt.errors import UsageError
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census, Label
-from chaosckpt.model.checkpoints import Naming, StepFiles, by_step
-from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.fault import Fault
 from chaosckpt.model.operation import Address
-from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.scenario import CommandSettings, Scenario
 from chaosckpt.model.schedule import Schedule, to_builtins
 from chaosckpt.model.topology import Topology
 from chaosckpt.plugins import fault_kinds

@@ -11,7 +11,7 @@ from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.journal import (
     Intent,
 )
-from chaosckpt.model.settings import WorkloadSettings
+from chaosckpt.model.scenario import WorkloadSettings
 
 
 class CommandNodeSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +29,7 @@ class CommandNodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     network: bool = False
     """Whether it may connect to other machines."""
     checkpoints: str = ""
-    """The glob of its checkpoints (chaosckpt/model/checkpoints.py)."""
+    """The glob of its checkpoints (chaosckpt/commands/naming.py)."""
 
 
 class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from chaosckpt.model.metered import MeasureKind
+from chaosckpt.training.metered import MeasureKind
 
 
 class TrainingProgram(msgspec.Struct, frozen=True, kw_only=True, tag_field="program", tag="training"):

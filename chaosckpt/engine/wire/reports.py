@@ -19,8 +19,8 @@ from chaosckpt.model.journal import (
     SaveStarted,
     StepTrace,
 )
-from chaosckpt.model.metered import Metered
 from chaosckpt.model.operation import Operation
+from chaosckpt.training.metered import Metered
 
 Cause = Literal["self", "fault", "harness"]
 """Who ended a process, as in the journal."""

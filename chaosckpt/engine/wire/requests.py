@@ -11,9 +11,9 @@ from typing import Generic, TypeVar, get_args
 
 import msgspec
 
+from chaosckpt.commands.naming import FileSeen
 from chaosckpt.engine.wire.orders import AttemptOrder, NodeSettings
 from chaosckpt.engine.wire.reports import Cause, Labelled, Rendezvous
-from chaosckpt.model.checkpoints import FileSeen
 from chaosckpt.model.mutation import Mutated, Mutation
 from chaosckpt.model.operation import Address
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from chaosckpt.model import journal as j
-from chaosckpt.model.command import CommandSettings
 from chaosckpt.model.journal import AnyEvent
 from chaosckpt.model.operation import READING
+from chaosckpt.model.scenario import CommandSettings
 from chaosckpt.oracle.blame import ended_by_fault
 from chaosckpt.oracle.facts.view import At, Events, JournalView
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from chaosckpt.model.checkpoints import UNSAVED
+from chaosckpt.commands.naming import UNSAVED
 from chaosckpt.oracle.blame import INEXACT
 from chaosckpt.oracle.facts.command import CommandAttempt, CommandView
 
 
 @dataclass(frozen=True)
-class Lying:
+class StoredSteps:
     """Steps by what is known of them. `differing` has, for those that aren't whole, the first file that is not as expected."""
 
     whole: frozenset[int] = frozenset()
@@ -35,7 +35,7 @@ class Lying:
 
 
 @dataclass(frozen=True)
-class Misfit:
+class UnmodelledStep:
     """A step that an attempt without any fault left, and that is not as any golden run left it: the golden runs don't tell enough."""
 
     attempt: int
@@ -49,14 +49,14 @@ class Misfit:
         )
 
 
-def before(view: CommandView, attempt: CommandAttempt) -> Lying:
+def before(view: CommandView, attempt: CommandAttempt) -> StoredSteps:
     """What lay on storage when this attempt began."""
-    return _all(view).get(attempt.number, (Lying(), Lying()))[0]
+    return _all(view).get(attempt.number, (StoredSteps(), StoredSteps()))[0]
 
 
-def after(view: CommandView, attempt: CommandAttempt) -> Lying:
+def after(view: CommandView, attempt: CommandAttempt) -> StoredSteps:
     """What this attempt left."""
-    return _all(view).get(attempt.number, (Lying(), Lying()))[1]
+    return _all(view).get(attempt.number, (StoredSteps(), StoredSteps()))[1]
 
 
 def to_resume_is_enough(view: CommandView, attempt: CommandAttempt) -> str:
@@ -66,7 +66,7 @@ def to_resume_is_enough(view: CommandView, attempt: CommandAttempt) -> str:
 
 
 @functools.lru_cache(maxsize=64)
-def misfit(view: CommandView) -> Misfit | None:
+def misfit(view: CommandView) -> UnmodelledStep | None:
     """The first step that shows that the golden runs don't tell what a complete checkpoint is; None where nothing shows that."""
     for attempt, differs in zip(view.attempts, _may_differ(view), strict=True):
         if attempt.after is None or differs:
@@ -82,7 +82,7 @@ def misfit(view: CommandView) -> Misfit | None:
                 and step > (attempt.chosen or -1)
                 and _was_left_alone(attempt, step)
             ):
-                return Misfit(attempt.number, step, wrong)
+                return UnmodelledStep(attempt.number, step, wrong)
     return None
 
 
@@ -98,10 +98,10 @@ def _was_left_alone(attempt: CommandAttempt, step: int) -> bool:
 
 
 @functools.lru_cache(maxsize=64)
-def _all(view: CommandView) -> dict[int, tuple[Lying, Lying]]:
+def _all(view: CommandView) -> dict[int, tuple[StoredSteps, StoredSteps]]:
     """By the number of each attempt: what lay there before and after it."""
-    found: dict[int, tuple[Lying, Lying]] = {}
-    previous = Lying()
+    found: dict[int, tuple[StoredSteps, StoredSteps]] = {}
+    previous = StoredSteps()
     fits = misfit(view) is None
     for attempt, differs in zip(view.attempts, _may_differ(view), strict=True):
         now = _after(attempt, previous, trusted=fits and not differs)
@@ -110,7 +110,7 @@ def _all(view: CommandView) -> dict[int, tuple[Lying, Lying]]:
     return found
 
 
-def _after(attempt: CommandAttempt, previous: Lying, *, trusted: bool) -> Lying:
+def _after(attempt: CommandAttempt, previous: StoredSteps, *, trusted: bool) -> StoredSteps:
     if attempt.after is None:
         return previous
     seen = attempt.after.event
@@ -121,7 +121,7 @@ def _after(attempt: CommandAttempt, previous: Lying, *, trusted: bool) -> Lying:
         known = seen.differing.get(step) != UNSAVED
         if known and (step in previous.torn or (trusted and by_fault and step not in previous.unsure)):
             torn.add(step)
-    return Lying(
+    return StoredSteps(
         whole=frozenset(seen.complete),
         torn=frozenset(torn),
         unsure=frozenset(seen.partial) - torn,

@@ -163,10 +163,10 @@ def recovered(order: dict[str, Any]) -> dict[str, Any]:
     import msgspec
     import torch.distributed as dist
 
-    from chaosckpt.model.settings import WorkloadSettings
+    from chaosckpt.model.scenario import WorkloadSettings
     from chaosckpt.targets.api import Chosen, Context, Intent
-    from chaosckpt.workload.digest import digest
-    from chaosckpt.workload.loop import build
+    from chaosckpt.training.digest import digest
+    from chaosckpt.training.loop import build
 
     rank, ranks = order["rank"], CASE["ranks"]
     workload = msgspec.convert(CASE["workload"], WorkloadSettings)

@@ -8,7 +8,7 @@ from typing import Any
 from chaosckpt.targets.api import Done, Pending
 from chaosckpt.targets.layout import remove_tree
 from chaosckpt.targets.torch_save_async import TorchSaveAsync
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 
 class EarlyAcknowledgement(TorchSaveAsync):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from chaosckpt.model.settings import Strategy
+from chaosckpt.model.scenario import Strategy
 from chaosckpt.targets.api import Chosen, Done, Intent, Nothing, Pending, Target
 from chaosckpt.targets.layout import step_directory, steps_in
 from chaosckpt.targets.torch_save_atomic import TorchSaveAtomic, load_file, save_synced
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 
 class Highest(TorchSaveAtomic):

@@ -12,7 +12,7 @@ from chaosckpt.targets.api import CheckpointError, Done, Option, Pending
 from chaosckpt.targets.layout import remove_tree, step_directory
 from chaosckpt.targets.torch_save_async import TorchSaveAsync
 from chaosckpt.targets.torch_save_atomic import TorchSaveAtomic
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from chaosckpt.targets.api import Chosen, Done, Intent, Nothing, Pending
 from chaosckpt.targets.layout import step_directory, steps_in
 from chaosckpt.targets.torch_save_atomic import TorchSaveAtomic
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 MARKER = "complete"
 POINTER = "latest"

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import torch
 
 from chaosckpt.model.guarantee import Guarantee
-from chaosckpt.model.settings import Strategy
+from chaosckpt.model.scenario import Strategy
 from chaosckpt.targets.api import Chosen, Done, Intent, Nothing, Pending, Target
 from chaosckpt.targets.layout import step_directory, steps_in
 from chaosckpt.targets.torch_save_atomic import load_file, own_file, save_synced
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 MARKER = "complete"
 

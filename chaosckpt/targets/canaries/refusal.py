@@ -9,7 +9,7 @@ from typing import ClassVar
 from chaosckpt.model.guarantee import GUARANTEES, Guarantee
 from chaosckpt.targets.api import Chosen, Intent, Nothing
 from chaosckpt.targets.torch_save_atomic import TorchSaveAtomic
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 
 class ExitZero(TorchSaveAtomic):

@@ -10,7 +10,7 @@ from chaosckpt.targets.api import Done, Pending
 from chaosckpt.targets.layout import step_directory, steps_in
 from chaosckpt.targets.torch_save import TorchSave
 from chaosckpt.targets.torch_save_atomic import TorchSaveAtomic
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 
 class InPlace(TorchSave):

@@ -10,7 +10,7 @@ import torch
 
 from chaosckpt.targets.api import Pending
 from chaosckpt.targets.torch_save_atomic import TorchSaveAtomic, load_file, own_file
-from chaosckpt.workload.state import TrainState
+from chaosckpt.training.state import TrainState
 
 
 class OptimizerLost(TorchSaveAtomic):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from chaosckpt.commands.completeness import standard
 from chaosckpt.engine.golden.command_facts import Golden, facts_of
 from chaosckpt.engine.golden.command_run import Run
-from chaosckpt.model.command import CommandSettings
-from chaosckpt.model.standard import standard
+from chaosckpt.model.scenario import CommandSettings
 
 COMMAND = CommandSettings(argv=("train", "{out}"), resumed=r"resumed from step (\d+)")
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaosckpt.model.command import CommandSettings
+from chaosckpt.model.scenario import CommandSettings
 from chaosckpt.oracle import check
 from tests.oracle.command_journals import SAVED, CommandJournal, killed_in_save_4
 from tests.oracle.journals import SCENARIO, TargetJournal, interrupted, operation, violated

@@ -1,0 +1,1 @@
+"""The restart test of one scenario, step by step, and its certificate."""

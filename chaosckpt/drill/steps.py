@@ -1,0 +1,303 @@
+"""The steps of a drill, each as what was seen says it: an outcome, a sentence, and the evidence. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chaosckpt.drill.boundaries import worst
+from chaosckpt.drill.certificate import STEPS, Interruption, Outcome, PartCheck, StepName, StepResult
+from chaosckpt.drill.evidence import Findings, evidence, parts, trajectory
+from chaosckpt.drill.freshness import fresh
+from chaosckpt.drill.restart import Restart
+from chaosckpt.model import journal as j
+from chaosckpt.model.digest import fingerprint
+from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.verdict import Violation
+from chaosckpt.oracle.facts.failures import root_error
+from chaosckpt.oracle.phrasing import describe
+
+SEVERAL = 2
+"""Kills of a later save that must have landed, where so many were planned, for the step to be more than an example."""
+_NOTHING_SAVED = "No save was confirmed, so that there was nothing to go on with."
+
+
+def step(
+    name: StepName,
+    outcome: Outcome,
+    sentence: str,
+    lines: Sequence[str] = (),
+    *,
+    held: bool | None = None,
+    asked: bool = True,
+    checks: Sequence[PartCheck] = (),
+) -> StepResult:
+    """A step's result; it held when the state survived, unless said otherwise."""
+    return StepResult(
+        number=STEPS.index(name) + 1,
+        name=name,
+        asked=asked,
+        outcome=outcome,
+        held=(outcome == "survived" if held is None else held) and asked,
+        sentence=sentence,
+        evidence=tuple(lines),
+        parts=tuple(checks),
+    )
+
+
+def saved(restart: Restart, findings: Findings) -> StepResult:
+    """Step 1: the known step was saved, every rank was told so, and the target itself lists and loads it."""
+    name, known = STEPS[0], restart.known_step
+    lines = evidence(findings, j.Acknowledged, j.AuditEnded, j.RankExited, attempt=0)
+    wrong = findings.of_saving
+    if wrong:
+        return step(name, "failed", _said(wrong), lines)
+    if restart.new is None:
+        errors = [at.event for at in findings.view.all(j.Raised)]
+        first = root_error(errors)
+        said = "no rank said why" if first is None else describe(first)
+        return step(
+            name,
+            "failed clearly" if errors else "failed",
+            f"The save of step {known} was not confirmed: {said}.",
+            lines,
+        )
+    acks = [at.event for at in findings.view.all(j.Acknowledged) if at.event.attempt == 0 and at.event.step == known]
+    levels = ", ".join(sorted({ack.level for ack in acks}))
+    audits = [at.event for at in findings.view.all(j.AuditEnded) if at.event.attempt == 0]
+    if any(known not in audit.retained for audit in audits):
+        said = ", ".join(map(str, audits[0].retained)) or "nothing"
+        return step(
+            name, "failed", f"Every rank was told that step {known} is safe, but the target lists {said}.", lines
+        )
+    listed = (
+        "; new ranks asked the target, and it lists that step as complete"
+        if audits
+        else "; the target offers no list of what it retains, so that its word was the only confirmation"
+    )
+    who = f"all {len({ack.rank for ack in acks})} ranks were" if len(acks) > 1 else "the one rank was"
+    return step(name, "survived", f"Step {known} was saved, and {who} told that it is safe ({levels}){listed}.", lines)
+
+
+def ended(scenario: Scenario, restart: Restart) -> StepResult:
+    """Step 2: the old processes are gone, and the new ones began without anything of theirs but what the scenario names."""
+    name = STEPS[1]
+    if restart.new is None:
+        return step(name, "not tested", _NOTHING_SAVED)
+    lines, doubts = fresh(scenario, restart)
+    if doubts:
+        return step(
+            name,
+            "not tested",
+            f"The new allocation was not as fresh as it should have been: {'; '.join(doubts)}.",
+            lines,
+        )
+    return step(
+        name,
+        "survived",
+        "The job was ended; new processes began by exec with an empty temporary directory, without the old nodes' storage, and with "
+        "nothing of the old environment but what the scenario names.",
+        lines,
+    )
+
+
+def restored(restart: Restart, findings: Findings, name: StepName = STEPS[2]) -> StepResult:
+    """Step 3: every part of the state came back on every rank."""
+    if restart.new is None:
+        return step(name, "not tested", _NOTHING_SAVED)
+    lines = evidence(findings, j.StorageDestroyed, j.Recovered, j.Raised, attempt=1)
+    checks = parts(findings, restart.known_step)
+    if findings.refused:
+        said = f"Every rank refused to go on, and says what it looked for: {findings.refused}"
+        return step(name, "failed clearly", said, lines, checks=checks)
+    wrong = findings.of_restoring
+    if wrong:
+        return step(name, "failed", _said(wrong), lines, checks=checks)
+    different = [check for check in checks if not check.equal]
+    if different:
+        first = different[0]
+        return step(
+            name, "failed", f"The {first.part} of {_whose(first)} is not what was captured.", lines, checks=checks
+        )
+    if findings.resumed_from is None or not checks:
+        why = findings.verdict.reason or "not every rank came to the end of its recovery"
+        return step(name, "not tested", f"Nothing can be said of the restore: {why}.", lines, checks=checks)
+    ranks = restart.topology.world_size
+    who = f"{ranks} ranks" if ranks > 1 else "the one rank"
+    own = any(not check.expected for check in checks)
+    streams = "and data position" if own else "random streams and data position"
+    sentence = (
+        f"Step {findings.resumed_from} was restored on {who}: step, parameters, optimizer, scheduler, {streams} are as captured"
+        f"{', and every rank has random streams of its own' if own else ''} ({len(checks)} digests)."
+    )
+    return step(name, "survived", sentence, lines, checks=checks)
+
+
+def trained(scenario: Scenario, restart: Restart, findings: Findings) -> StepResult:
+    """Step 4: what was trained from there on is what an uninterrupted job trains."""
+    name = STEPS[3]
+    if restart.new is None:
+        return step(name, "not tested", _NOTHING_SAVED)
+    wrong = findings.of_training
+    lines = evidence(findings, j.Reference, j.Finished, j.AttemptEnded, attempt=1)
+    if findings.refused or findings.of_restoring:
+        return step(
+            name, "not tested", "The job did not begin with what was saved, so that nothing can be compared.", lines
+        )
+    if wrong:
+        return step(name, "failed", _said(wrong), lines)
+    found = trajectory(findings, scenario.drill.tolerance)
+    wanted = range(restart.known_step + 1, scenario.workload.steps + 1)
+    if _other_streams(findings):
+        return step(
+            name,
+            "not tested",
+            "The ranks began with random streams of their own, so that losses can't be compared.",
+            lines,
+        )
+    if found is None or list(found.steps) != list(wanted) or findings.verdict.outcome != "pass":
+        why = findings.verdict.reason or "there is no golden trajectory to compare with"
+        return step(name, "not tested", f"What was trained can't be compared: {why}.", lines)
+    span = f"Steps {wanted[0]} to {wanted[-1]}" if len(wanted) > 1 else f"Step {wanted[0]}"
+    if found.bitwise:
+        return step(
+            name,
+            "survived",
+            f"{span} equal the golden trajectory, trained without any checkpointer, bit for bit.",
+            lines,
+        )
+    sentence = (
+        f"{span} follow the golden trajectory: losses differ by {found.largest_difference:.3g} at most, within the declared tolerance "
+        f"of {found.tolerance:g} ({scenario.drill.tolerance_reason})."
+    )
+    return step(name, "survived", sentence, lines)
+
+
+def interruption(findings: Findings) -> Interruption:
+    """One kill of the later save, and how the job went on."""
+    landed = next((at.event for at in findings.view.all(j.FaultInjected)), None)
+    missed = next((at.event for at in findings.view.all(j.FaultNotInjected)), None)
+    at = (
+        landed.evidence.removeprefix("held and struck ")
+        if landed is not None
+        else missed.reason
+        if missed is not None
+        else "?"
+    )
+    outcome = findings.outcome if landed is not None else "not tested"
+    if outcome == "failed clearly":
+        said = f"the job refused to go on: {findings.refused}"
+        if findings.violations:
+            said += f". It had to go on: {findings.violations[0].sentence}"
+    elif outcome == "failed":
+        said = _said(findings.violations)
+    elif outcome == "not tested":
+        said = (
+            f"the kill did not land: {at}"
+            if landed is None
+            else findings.verdict.reason or "the job did not restore anything"
+        )
+    else:
+        said = f"the job went on from step {findings.resumed_from}, whole, and ended as an uninterrupted one"
+    return Interruption(
+        at=at,
+        label=landed.label if landed is not None else "",
+        outcome=outcome,
+        held=findings.verdict.outcome == "pass" and outcome != "not tested",
+        resumed_from=findings.resumed_from,
+        sentence=said,
+    )
+
+
+def interrupted(scenario: Scenario, found: Sequence[Interruption], later_step: int, gate: str) -> StepResult:
+    """Step 5: after each kill the last complete checkpoint was restored, or the job said clearly that it can't go on."""
+    name = STEPS[4]
+    if not found:
+        return step(name, "not tested", f"The save of step {later_step} was never interrupted.")
+    lines = tuple(
+        f"{one.outcome}: killed {one.at}{f' ({one.label})' if one.label else ''}: {one.sentence}" for one in found
+    )
+    tested = [one for one in found if one.outcome != "not tested"]
+    where = "at stage boundaries" if gate == "none" else "at exact storage operations"
+    broken = [one for one in tested if not one.held]
+    if broken:
+        first = broken[0]
+        return step(
+            name,
+            worst([one.outcome for one in broken]),
+            f"Killed in the save of step {later_step} {first.at}: {first.sentence}",
+            lines,
+            held=False,
+        )
+    if len(tested) < min(SEVERAL, len(found)):
+        return step(
+            name,
+            "not tested",
+            f"Only {len(tested)} of {len(found)} kills landed in the save of step {later_step}.",
+            lines,
+        )
+    steps = sorted({one.resumed_from for one in tested if one.resumed_from is not None})
+    outcome = worst([one.outcome for one in tested])
+    ended = f"each time the job went on from a complete checkpoint (step {' or '.join(map(str, steps))})"
+    if outcome == "failed clearly":
+        ended = "each time the job went on from a complete checkpoint or, where the target promises nothing, refused clearly"
+    sentence = f"The save of step {later_step} was killed {where}, at {len(tested)} of {len(found)} points: {ended}."
+    return step(name, outcome, sentence, lines, held=True)
+
+
+def resized(scenario: Scenario, changes: Sequence[tuple[Restart, Findings]]) -> StepResult:
+    """Step 6: what one number of ranks saved is restored by another."""
+    name = STEPS[5]
+    if not scenario.drill.restore_ranks:
+        return step(name, "not tested", "The scenario asks for no other topology (drill.restore_ranks).", asked=False)
+    if not changes:
+        return step(name, "not tested", _NOTHING_SAVED)
+    return _several(name, [(f"as {restart.topology}", restart, findings) for restart, findings in changes], scenario)
+
+
+def elsewhere(scenario: Scenario, found: tuple[Restart, Findings] | None) -> StepResult:
+    """Step 7: what one interpreter saved is restored by another."""
+    name = STEPS[6]
+    if not scenario.drill.restore_python:
+        return step(
+            name, "not tested", "The scenario asks for no other interpreter (drill.restore_python).", asked=False
+        )
+    if found is None:
+        return step(name, "not tested", _NOTHING_SAVED)
+    return _several(name, [(f"under {scenario.drill.restore_python}", *found)], scenario)
+
+
+def _several(name: StepName, found: Sequence[tuple[str, Restart, Findings]], scenario: Scenario) -> StepResult:
+    results = []
+    sentences = []
+    for how, restart, findings in found:
+        there, again = restored(restart, findings), trained(scenario, restart, findings)
+        sentences.append(f"{how[0].upper()}{how[1:]}: {there.sentence} {again.sentence}")
+        counted = [saved(restart, findings), ended(scenario, restart), there]
+        if again.outcome != "not tested" or not _other_streams(findings):
+            counted.append(again)
+        results += [(how, one) for one in counted]
+    outcome, sentence = worst([one.outcome for _, one in results]), " ".join(sentences)
+    if outcome != "survived":
+        # What came of it is told by the first thing that went wrong; what was not tested follows from that.
+        how, first = next(pair for pair in results if pair[1].outcome == outcome)
+        sentence = f"{how[0].upper()}{how[1:]}: {first.sentence}"
+    lines = [f"{how}: {line}" for how, one in results for line in one.evidence]
+    checks = [check for _, one in results for check in one.parts]
+    return step(name, outcome, sentence, lines, checks=checks)
+
+
+def _other_streams(findings: Findings) -> bool:
+    """Whether another number of ranks went on with other random streams than the golden job, as the target is free to let it."""
+    attempt = findings.attempt
+    if attempt is None or findings.view.attempts[0].world_size == attempt.world_size:
+        return False
+    begun = tuple(fingerprint(at.event.digest.rng) for at in attempt.recovered)
+    return any(at.event.start_rng != begun for at in attempt.all(j.Reference))
+
+
+def _said(violations: Sequence[Violation]) -> str:
+    return violations[0].sentence
+
+
+def _whose(check: PartCheck) -> str:
+    return "all ranks" if check.rank is None else f"rank {check.rank}"

@@ -1,0 +1,1 @@
+"""A measurement for a person: on a terminal, and as one page of HTML."""

@@ -1,0 +1,281 @@
+"""The details of a measurement as tables: saves by rank, saves beside training, restarts, storage, neighbours and scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chaosckpt.measure.measurement import Measurement, Restart, Spread
+from chaosckpt.report.quantities import bytes_text, digits, ratio_text, seconds_text
+from chaosckpt.report.sections import Section, spread_text
+
+
+def detail_sections(measurement: Measurement) -> Iterator[Section]:
+    """Every table for which something was measured, in the order of a save's life."""
+    yield _saves(measurement)
+    yield from _stages(measurement)
+    yield from _training(measurement)
+    yield from _backlog(measurement)
+    for restart in measurement.restarts:
+        yield _restart(restart)
+    yield _capacity(measurement)
+    yield from _storage(measurement)
+    yield from _latencies(measurement)
+    yield from _contention(measurement)
+    yield from _scale(measurement)
+
+
+def _seconds(spread: Spread | None) -> str:
+    return spread_text(spread, seconds_text)
+
+
+def _bytes(spread: Spread | None) -> str:
+    return spread_text(spread, bytes_text)
+
+
+def _slowest(spreads: list[Spread], names: list[str]) -> str:
+    """The name of the rank with the highest median, where there are several."""
+    worst = max(range(len(spreads)), key=lambda number: spreads[number].median)
+    return f"slowest in completion: rank {names[worst]}"
+
+
+def _saves(measurement: Measurement) -> Section:
+    figures = measurement.figures
+    remarks = [_slowest([figure.completion_seconds for figure in figures], [str(figure.rank) for figure in figures])]
+    return Section(
+        title="Saves, with no training beside them",
+        headers=("rank", "stall", "completion", "peak resident memory"),
+        rows=tuple(
+            (
+                str(figure.rank),
+                _seconds(figure.stall_seconds),
+                _seconds(figure.completion_seconds),
+                bytes_text(figure.peak_rss_bytes),
+            )
+            for figure in figures
+        ),
+        remarks=tuple(remarks) if len(figures) > 1 else (),
+    )
+
+
+def _stages(measurement: Measurement) -> Iterator[Section]:
+    """What the stall and the completion consist of, where the target marks its stages."""
+    figures = measurement.figures
+    stages = tuple(dict.fromkeys(stage for figure in figures for stage in figure.stage_seconds))
+    if stages:
+        yield Section(
+            title="Stages of a save, as the target marks them",
+            headers=("rank", *stages),
+            rows=tuple(
+                (str(figure.rank), *(_seconds(figure.stage_seconds.get(stage)) for stage in stages))
+                for figure in figures
+            ),
+        )
+
+
+def _training(measurement: Measurement) -> Iterator[Section]:
+    figures = measurement.figures
+    if not any(figure.completion_while_training_seconds or figure.step_seconds_during_save for figure in figures):
+        rows = tuple((str(figure.rank), _seconds(figure.step_seconds)) for figure in figures)
+        yield Section(title="Training", headers=("rank", "step"), rows=rows)
+        return
+    yield Section(
+        title="Saves while training goes on",
+        headers=(
+            "rank",
+            "completion",
+            "step without a save",
+            "step during a save",
+            "slower",
+            "waited for an earlier save",
+        ),
+        rows=tuple(
+            (
+                str(figure.rank),
+                _seconds(figure.completion_while_training_seconds),
+                _seconds(figure.step_seconds),
+                _seconds(figure.step_seconds_during_save),
+                _ratio(figure.step_seconds_during_save, figure.step_seconds),
+                _seconds(figure.waited_seconds),
+            )
+            for figure in figures
+        ),
+        remarks=tuple(_steps_alike(measurement)),
+    )
+
+
+def _steps_alike(measurement: Measurement) -> Iterator[str]:
+    """A slowdown that no sample stands out for may be chance, and the interval is made from it."""
+    beside = [(figure.step_seconds, figure.step_seconds_during_save) for figure in measurement.figures]
+    if not any(during is not None and during.low > alone.high for alone, during in beside):
+        yield "steps with and without a save took times that overlap: how much slower they are may be chance"
+
+
+def _ratio(beside: Spread | None, alone: Spread) -> str:
+    return "-" if beside is None or alone.median <= 0 else ratio_text(beside.median / alone.median)
+
+
+def _backlog(measurement: Measurement) -> Iterator[Section]:
+    backlog = measurement.backlog
+    if backlog is None:
+        return
+    grows = (
+        "yes: more and more saves were under way"
+        if backlog.grows
+        else "no: a save waits, or is refused, before there are more"
+    )
+    yield Section(
+        title="Backlog: an interval shorter than a save",
+        rows=(
+            ("interval", seconds_text(backlog.interval_seconds)),
+            ("completion", _seconds(backlog.completion_seconds)),
+            ("waited", f"{_seconds(backlog.waited_seconds)} for an earlier save before the next might begin"),
+            ("outstanding", f"at most {backlog.peak_outstanding} at once"),
+            ("grows", grows),
+        ),
+        remarks=(backlog.note,) if backlog.note else (),
+    )
+
+
+def _restart(restart: Restart) -> Section:
+    phases = ("process_start_seconds", "discover_seconds", "load_seconds", "first_step_seconds", "total_seconds")
+    rows = [("slowest", *(_seconds(getattr(restart, phase)) for phase in phases))]
+    rows += [(str(rank.rank), *(_seconds(getattr(rank, phase)) for phase in phases)) for rank in restart.ranks]
+    return Section(
+        title=f"Restart in fresh processes, {restart.cache} page cache",
+        headers=("rank", "process start", "discover", "load", "first step", "total"),
+        rows=tuple(rows),
+        remarks=(restart.note,) if restart.note else (),
+    )
+
+
+def _capacity(measurement: Measurement) -> Section:
+    capacity = measurement.capacity
+    retained = str(capacity.retained_generations)
+    rows = [
+        ("logical", f"{bytes_text(capacity.logical_bytes)} of tensors"),
+        ("written", f"{bytes_text(capacity.written_bytes)} in one save, by all ranks{_amplification(measurement)}"),
+        ("apparent", f"{bytes_text(capacity.apparent_bytes)}, the sizes of one checkpoint's files"),
+        ("allocated", f"{bytes_text(capacity.allocated_bytes)}, their blocks on disk"),
+        ("retained", retained if capacity.retires else f"{retained}, and none was removed"),
+        ("peak temporary", f"{bytes_text(capacity.peak_temporary_bytes)} during a save, beside what is retained"),
+        (
+            "peak memory",
+            f"{bytes_text(capacity.peak_rss_bytes)} resident; {bytes_text(capacity.staging_bytes)} more than training takes",
+        ),
+        ("peak /dev/shm", bytes_text(capacity.peak_shm_bytes)),
+        ("leaked", f"{bytes_text(capacity.leaked_bytes)} more resident after the last save than after the warm-up"),
+    ]
+    if capacity.free_bytes is not None:
+        rows.append(("free", f"{bytes_text(capacity.free_bytes)} before the first save"))
+    return Section(title="Capacity", rows=tuple(rows))
+
+
+def _amplification(measurement: Measurement) -> str:
+    logical = measurement.capacity.logical_bytes
+    return f", {ratio_text(measurement.capacity.written_bytes / logical)} of the logical size" if logical else ""
+
+
+def _storage(measurement: Measurement) -> Iterator[Section]:
+    yield Section(
+        title="Storage by rank: one save",
+        headers=("rank", "written to storage", "asked to write", "write calls", "throughput", "time per call"),
+        rows=tuple(
+            (
+                str(figure.rank),
+                _bytes(figure.written_bytes),
+                _bytes(figure.written_chars),
+                spread_text(figure.write_operations, digits),
+                spread_text(figure.bytes_per_second, _speed),
+                _seconds(figure.seconds_per_operation),
+            )
+            for figure in measurement.figures
+        ),
+        remarks=(
+            "throughput is bytes asked to write over the completion; a page cache can make it faster than the storage",
+        ),
+    )
+    if any(figure.read_bytes is not None for figure in measurement.figures):
+        yield Section(
+            title="Storage by rank: one restart",
+            headers=("rank", "read from storage", "asked to read", "read calls"),
+            rows=tuple(
+                (
+                    str(figure.rank),
+                    _bytes(figure.read_bytes),
+                    _bytes(figure.read_chars),
+                    spread_text(figure.read_operations, digits),
+                )
+                for figure in measurement.figures
+            ),
+        )
+
+
+def _speed(bytes_per_second: float) -> str:
+    return f"{bytes_text(bytes_per_second)}/s"
+
+
+def _latencies(measurement: Measurement) -> Iterator[Section]:
+    if measurement.latencies:
+        yield Section(
+            title="Single operations on storage, outside of saves",
+            headers=("rank", "tier", "write", "fsync", "rename", "stat"),
+            rows=tuple(
+                (
+                    str(entry.rank),
+                    entry.tier,
+                    _seconds(entry.write_seconds),
+                    _seconds(entry.fsync_seconds),
+                    _seconds(entry.rename_seconds),
+                    _seconds(entry.stat_seconds),
+                )
+                for entry in measurement.latencies
+            ),
+        )
+
+
+def _contention(measurement: Measurement) -> Iterator[Section]:
+    if measurement.contention:
+        yield Section(
+            title="Beside neighbours that write the same way on the same storage",
+            headers=(
+                "neighbours",
+                "completion",
+                "alone, just before",
+                "slower than alone",
+                "neighbours slower than alone",
+            ),
+            rows=tuple(
+                (
+                    str(entry.neighbours),
+                    _seconds(entry.completion_seconds),
+                    _seconds(entry.alone_seconds),
+                    ratio_text(entry.ratio),
+                    "-" if entry.neighbour_ratio is None else ratio_text(entry.neighbour_ratio),
+                )
+                for entry in measurement.contention
+            ),
+            remarks=tuple(
+                f"beside {entry.neighbours} the times overlap with those alone: the ratio may be chance"
+                for entry in measurement.contention
+                if entry.alone_seconds is not None and entry.alone_seconds.high >= entry.completion_seconds.low
+            ),
+        )
+
+
+def _scale(measurement: Measurement) -> Iterator[Section]:
+    if measurement.scale:
+        yield Section(
+            title="Scale: figures of the slowest rank",
+            headers=("ranks", "checkpoint size", "stall", "completion", "restart", "slowest rank"),
+            rows=tuple(
+                (
+                    str(point.ranks),
+                    bytes_text(point.checkpoint_bytes),
+                    _seconds(point.stall_seconds),
+                    _seconds(point.completion_seconds),
+                    _seconds(point.restart_seconds),
+                    str(point.slowest_rank),
+                )
+                for point in measurement.scale
+            ),
+        )

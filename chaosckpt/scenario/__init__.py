@@ -1,0 +1,1 @@
+"""Scenarios: read from TOML, checked, explained when refused, and written back."""
