@@ -1,1 +1,1 @@
-"""What is known of a command by its signs alone, without running it. Pure."""
+"""What a command's files, output and names reveal: naming, completeness, random names, labels. Pure."""

@@ -1,1 +1,1 @@
-"""The workload: a little training job, real in everything that a checkpoint has to bring back."""
+"""The built-in training job, small but with everything that a checkpoint must restore."""

@@ -1,1 +1,1 @@
-"""The fork server: a warm process from which ranks are forked in milliseconds."""
+"""The fork server: a warm, single-threaded process that forks ranks in milliseconds."""

@@ -1,1 +1,1 @@
-"""Golden runs: what a subject does without any fault, measured before a campaign: census, reach, commit points, recovery."""
+"""Golden runs: census, reach, commit points, and what recovery finds after every operation, cached by content."""

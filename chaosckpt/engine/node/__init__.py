@@ -1,1 +1,1 @@
-"""The node process: it launches the ranks of one node, holds their operations, and answers the trial runner."""
+"""The node process: one failure domain that launches ranks, serves their gates, detects quiescence and injects faults."""

@@ -1,1 +1,1 @@
-"""The process of a rank, and the programs that it can run."""
+"""The programs that a rank can run: training, audit, reference, measuring, and a command's own code."""

@@ -1,1 +1,1 @@
-"""The trial runner: it launches attempts on the nodes of an arena, injects their faults, and journals what happens."""
+"""The trial runner's process: arenas, attempts, trials, audits and references, over the interface of a node."""

@@ -1,1 +1,1 @@
-"""What the processes of one trial say to one another."""
+"""What all processes of the engine share: messages, channels, storage directories and process trees."""

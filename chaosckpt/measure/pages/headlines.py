@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from chaosckpt.measure.measurement import FileSystem, Measurement
+from chaosckpt.measure.pages.sections import Headline, Section, plural, spread_text
 from chaosckpt.report.quantities import bytes_text, ratio_text, seconds_text, share_text
-from chaosckpt.report.sections import Headline, Section, plural, spread_text
 
 
 def title(measurement: Measurement) -> str:

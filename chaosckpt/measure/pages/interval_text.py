@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from chaosckpt.measure.measurement import FailureRate, IntervalAdvice, Limit
+from chaosckpt.measure.pages.sections import Section, plural
 from chaosckpt.report.quantities import digits, seconds_text, share_text
-from chaosckpt.report.sections import Section, plural
 
 YOUNG = "Young 1974, doi:10.1145/361147.361115"
 DALY = "Daly 2006, doi:10.1016/j.future.2004.11.016"

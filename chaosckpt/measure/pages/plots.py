@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from chaosckpt.measure.measurement import Backlog, IntervalAdvice, Measurement, ScalePoint, Spread
+from chaosckpt.measure.pages.sections import plural
 from chaosckpt.report.quantities import bytes_text, digits, seconds_text
-from chaosckpt.report.sections import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaosckpt.measure.measurement import Measurement, Restart, Spread
+from chaosckpt.measure.pages.sections import Section, spread_text
 from chaosckpt.report.quantities import bytes_text, digits, ratio_text, seconds_text
-from chaosckpt.report.sections import Section, spread_text
 
 
 def detail_sections(measurement: Measurement) -> Iterator[Section]:

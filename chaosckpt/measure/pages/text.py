@@ -14,9 +14,9 @@ from chaosckpt.measure.comparison import Comparison, Row
 from chaosckpt.measure.measurement import Measurement
 from chaosckpt.measure.pages.headlines import headlines, subtitle, surroundings, title
 from chaosckpt.measure.pages.interval_text import interval_sections
+from chaosckpt.measure.pages.sections import Section
 from chaosckpt.measure.pages.tables import detail_sections
 from chaosckpt.report.quantities import bytes_text, digits, ratio_text, seconds_text
-from chaosckpt.report.sections import Section
 
 INDENT = (0, 0, 0, 2)
 """Of rows below their title, as rich counts: above, right, below, left."""
