@@ -266,7 +266,7 @@ def test_what_is_no_invariant_is_refused_before_it_judges(installed):
 
 DRAWING = """
 from chaosckpt import plugins
-from chaosckpt.model.decision import Errno
+from chaosckpt.model.fault import Errno
 from chaosckpt.model.fault import Memory
 from chaosckpt.model.operation import Operation
 from chaosckpt.model.schedule import decode, encode

@@ -21,7 +21,7 @@ from chaosckpt.model.fault import Fault
 from chaosckpt.model.finding import Evidence, Finding, RootCause
 from chaosckpt.model.schedule import Schedule
 from chaosckpt.report import finding_folder
-from chaosckpt.scenario.dump import to_toml
+from chaosckpt.scenario.load import to_toml
 from chaosckpt.strategies.drawing import STRATEGY_VERSION
 
 DIRECTORY = "findings"

@@ -49,7 +49,7 @@ def drill(context: click.Context, what: str, as_json: bool, html: str | None, ru
     # Imported late, so that help and bad input are answered at once.
     from chaosckpt.drill.drill import check
     from chaosckpt.drill.drill import drill as carry_out
-    from chaosckpt.drill.text import certificate_text
+    from chaosckpt.drill.pages import certificate_text
 
     check(found)
     page = output.page(html)
@@ -82,7 +82,7 @@ def _store(certificate: Certificate, journals: Sequence[Journal], run: Path | No
             (run / "journals" / f"{number:03d}.jsonl").write_bytes(lines)
     files = [file for file in (page, run / PAGE if run is not None else None) if file is not None]
     if files:
-        from chaosckpt.drill.page import certificate_page
+        from chaosckpt.drill.pages import certificate_page
 
         text = certificate_page(certificate)
         for file in files:

@@ -12,7 +12,7 @@ from chaosckpt.errors import UsageError
 from chaosckpt.model.census import Census, GoldenRun
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.oracle.check import BUILT_IN
-from chaosckpt.report.census import census_table
+from chaosckpt.report.text import census_table
 from chaosckpt.scenario import load as scenario
 
 EXAMPLES = """\b

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import msgspec
 
+from chaosckpt.drill.allocation import require_interpreter
 from chaosckpt.drill.certificate import Certificate
 from chaosckpt.drill.certification import Carried, Seen, certificate
 from chaosckpt.drill.evidence import Findings, judge
-from chaosckpt.drill.interpreter import require_interpreter
 from chaosckpt.drill.interruption import Rehearsal, cuts, interrupt, rehearse
 from chaosckpt.drill.restart import Restarting
 from chaosckpt.engine.node.launcher import SET_BY_HARNESS

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.census import Point
-from chaosckpt.model.decision import Decision, Errno
-from chaosckpt.model.fault import Ends, Memory, PointFault, Trigger
+from chaosckpt.model.fault import Decision, Ends, Errno, Memory, PointFault, Trigger
 from chaosckpt.model.operation import Operation
 from chaosckpt.model.phrasing import describe_operation
 

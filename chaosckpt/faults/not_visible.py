@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from chaosckpt.faults.context import FaultContext
 from chaosckpt.faults.golden_index import CHANGING
-from chaosckpt.model.decision import Decision, Errno, Hide
-from chaosckpt.model.fault import Ends, Memory, PointFault, Trigger
+from chaosckpt.model.fault import Decision, Ends, Errno, Hide, Memory, PointFault, Trigger
 from chaosckpt.model.operation import Address, Operation
 from chaosckpt.model.phrasing import describe_operation, describe_path, plural
 

@@ -13,8 +13,7 @@ from __future__ import annotations
 import errno
 from typing import ClassVar
 
-from chaosckpt.model.decision import Decision, Errno
-from chaosckpt.model.fault import Ends, JobControl, Memory, TierFault
+from chaosckpt.model.fault import Decision, Ends, Errno, JobControl, Memory, TierFault
 from chaosckpt.model.operation import WRITING, Operation
 from chaosckpt.model.phrasing import describe_operation, describe_tier
 

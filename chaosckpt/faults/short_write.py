@@ -16,8 +16,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from chaosckpt.faults.context import FaultContext, torn_lengths, torn_writes
-from chaosckpt.model.decision import Decision, Short
-from chaosckpt.model.fault import Memory, PointFault, Trigger
+from chaosckpt.model.fault import Decision, Memory, PointFault, Short, Trigger
 from chaosckpt.model.operation import Operation
 from chaosckpt.model.phrasing import describe_operation, plural
 

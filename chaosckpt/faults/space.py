@@ -23,8 +23,7 @@ from hypothesis import strategies as st
 
 from chaosckpt.faults.context import FaultContext
 from chaosckpt.model.census import Point
-from chaosckpt.model.decision import Decision, Errno, Short
-from chaosckpt.model.fault import Ends, Fault, Memory
+from chaosckpt.model.fault import Decision, Ends, Errno, Fault, Memory, Short
 from chaosckpt.model.operation import Operation, tier_of
 from chaosckpt.model.phrasing import describe_tier, plural
 

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from chaosckpt.model.decision import Decision, Hold
-from chaosckpt.model.fault import JobControl, Memory, TierFault
+from chaosckpt.model.fault import Decision, Hold, JobControl, Memory, TierFault
 from chaosckpt.model.operation import MARK, NAMES, STEP, Operation
 from chaosckpt.model.phrasing import describe_operation, describe_tier
 

@@ -18,7 +18,7 @@ from chaosckpt.gate.guard import Guard
 from chaosckpt.gate.paths import Root
 from chaosckpt.gate.processes import Process
 from chaosckpt.gate.tree import Handler, Tree
-from chaosckpt.model.decision import Decision
+from chaosckpt.model.fault import Decision
 from chaosckpt.model.operation import Operation
 
 __all__ = ["Gate", "Held", "Root"]

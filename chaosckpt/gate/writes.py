@@ -16,7 +16,7 @@ from chaosckpt.gate.call import CONTINUE, Call, Continue, Pause, Steps, Wait
 from chaosckpt.gate.descriptors import Description
 from chaosckpt.gate.memory import CHUNK, Segment, total
 from chaosckpt.gate.tree import Handler, Tree
-from chaosckpt.model.decision import Hold, Short
+from chaosckpt.model.fault import Hold, Short
 from chaosckpt.model.operation import Operation
 
 LARGE = 256 << 10

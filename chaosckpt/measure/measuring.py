@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from contextlib import ExitStack
+from importlib import metadata
 
 from chaosckpt.engine.wire.programs import MeasuringProgram
+from chaosckpt.engine.wire.versions import of
 from chaosckpt.measure import checks, figures, neighbours, notes, restarts, space
-from chaosckpt.measure import versions as dependencies
 from chaosckpt.measure.failure_rate import assumed
 from chaosckpt.measure.file_system import file_systems
-from chaosckpt.measure.interval import advise
-from chaosckpt.measure.interval_inputs import measured_inputs
+from chaosckpt.measure.interval import advise, measured_inputs
 from chaosckpt.measure.job import Job, open_job
 from chaosckpt.measure.measurement import (
     Capacity,
@@ -27,6 +27,35 @@ from chaosckpt.measure.measurement import (
 from chaosckpt.measure.sweep import MeasureOptions, Point, points
 from chaosckpt.model.topology import Topology
 from chaosckpt.training.metered import Metered, MeteredRecovery
+
+_ALWAYS = ("python", "implementation", "kernel", "machine", "libc", "chaosckpt", "torch", "numpy")
+
+
+def versions(target: object) -> dict[str, str]:
+    """Versions of the runtime and of the libraries, by name, in a fixed order.
+
+    `target` is the checkpointer's class (or an object of it): the package that its module belongs to is named too, where that has a
+    version of its own.
+    """
+    return of(*dict.fromkeys((*_ALWAYS, *_packages_of(target))))
+
+
+def _packages_of(target: object) -> list[str]:
+    """The distributions that brought the modules of the target's class and of its bases."""
+    kind = target if isinstance(target, type) else type(target)
+    roots = {base.__module__.partition(".")[0] for base in kind.__mro__} - {"builtins", "abc", "typing", "__main__"}
+    owners = metadata.packages_distributions()
+    return sorted({owner for root in roots for owner in owners.get(root, ())})
+
+
+def versions_with(modules: Iterable[str]) -> dict[str, str]:
+    """Those of runtime and libraries, then those of the distributions that these top-level modules came with."""
+    found = versions(object())
+    owners = metadata.packages_distributions()
+    for name in sorted({owner for module in modules for owner in owners.get(module, ())}):
+        found.setdefault(name, metadata.version(name))
+    return found
+
 
 Progress = Callable[[str], None]
 STEPS = 2
@@ -141,7 +170,7 @@ class _Full:
             advice=self._advice(by_rank, found, capacity),
             failure_boundary=self.boundary,
             file_systems=self.file_systems,
-            versions=dependencies.versions_with(self.ranks[0].imports),
+            versions=versions_with(self.ranks[0].imports),
             filters={str(metered.rank): metered.seccomp.mode for metered in self.ranks},
             notes=self._notes(),
         )

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import msgspec
 
-from chaosckpt.drill.page import certificate_page
+from chaosckpt.drill.pages import certificate_page
 from tests.drill.drill_journals import refused, restored, saved
 from tests.drill.test_certification import of
 

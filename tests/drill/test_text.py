@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaosckpt.drill.text import certificate_text, headline
+from chaosckpt.drill.pages import certificate_text, headline
 from tests.drill.drill_journals import restored, saved
 from tests.drill.test_certification import of
 from tests.drill.test_steps import without_optimizer

@@ -7,8 +7,7 @@ import errno
 import pytest
 
 from chaosckpt.faults.not_visible import NotVisible, concerns, parent
-from chaosckpt.model.decision import Errno, Hide
-from chaosckpt.model.fault import Memory, Trigger
+from chaosckpt.model.fault import Errno, Hide, Memory, Trigger
 from tests.faults.operations import address, operation, trigger
 
 FOLDER = "shared:step_4"

@@ -7,8 +7,7 @@ import errno
 import pytest
 
 from chaosckpt.faults.read_only import ReadOnly
-from chaosckpt.model.decision import Errno
-from chaosckpt.model.fault import Memory
+from chaosckpt.model.fault import Errno, Memory
 from tests.faults.operations import operation, trigger
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from chaosckpt.faults.short_write import ShortWrite
-from chaosckpt.model.decision import Short
-from chaosckpt.model.fault import Memory
+from chaosckpt.model.fault import Memory, Short
 from tests.faults.operations import operation, trigger
 
 

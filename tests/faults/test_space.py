@@ -8,8 +8,7 @@ import os
 import pytest
 
 from chaosckpt.faults.space import Space
-from chaosckpt.model.decision import Errno, Short
-from chaosckpt.model.fault import Memory
+from chaosckpt.model.fault import Errno, Memory, Short
 from tests.faults.operations import operation
 
 ENOSPC = Errno(errno.ENOSPC)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from chaosckpt.faults.unavailable import Unavailable
-from chaosckpt.model.decision import Hold
-from chaosckpt.model.fault import Memory
+from chaosckpt.model.fault import Hold, Memory
 from tests.faults.operations import operation, trigger
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chaosckpt.gate import Gate, Held, Root, install
-from chaosckpt.model.decision import Decision
+from chaosckpt.model.fault import Decision
 from chaosckpt.model.operation import Operation
 
 DEADLINE_SECONDS = 60

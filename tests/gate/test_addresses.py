@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from chaosckpt.gate.addresses import Addresses
+from chaosckpt.gate.tree import Addresses
 from chaosckpt.model.operation import Address
 
 

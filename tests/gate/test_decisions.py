@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from chaosckpt.gate import Held, Root
-from chaosckpt.model.decision import Decision, Errno, Hold, Short
+from chaosckpt.model.fault import Decision, Errno, Hold, Short
 from chaosckpt.model.operation import Operation
 from tests.gate.driver import Supervised, fails, launch, run, serve
 

@@ -279,7 +279,7 @@ def test_locks_go_with_the_file(tmp_path: Path) -> None:
 
 def test_nothing_leaks(tmp_path: Path) -> None:
     """After 50 trees that ended, were killed, or were killed while held, the supervisor has as many descriptors as before."""
-    from chaosckpt.model.decision import Hold
+    from chaosckpt.model.fault import Hold
 
     def program() -> None:
         for name in "abc":

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaosckpt.gate import Root
-from chaosckpt.gate.listings import without
-from chaosckpt.model.decision import Decision, Hide
+from chaosckpt.gate.reads import without
+from chaosckpt.model.fault import Decision, Hide
 from chaosckpt.model.operation import Operation
 from tests.gate.driver import run
 

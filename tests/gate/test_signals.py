@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chaosckpt.gate import Held, Root
-from chaosckpt.model.decision import Decision, Hold
+from chaosckpt.model.fault import Decision, Hold
 from chaosckpt.model.operation import Operation
 from tests.gate.driver import Supervised, launch, run, serve
 

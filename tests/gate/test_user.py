@@ -14,7 +14,7 @@ from torch.distributed.checkpoint.state_dict_saver import save as dcp_save
 
 from chaosckpt.gate import Root
 from chaosckpt.gate.replay import replay
-from chaosckpt.model.decision import Decision, Hold
+from chaosckpt.model.fault import Decision, Hold
 from chaosckpt.model.operation import Operation
 from tests.gate.driver import run, snapshot
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from chaosckpt.measure import failure_rate
-from chaosckpt.measure.interval_inputs import IntervalInputs
+from chaosckpt.measure.interval import IntervalInputs
 from chaosckpt.measure.limits import Needs
 
 HOUR = 3600.0

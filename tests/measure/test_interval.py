@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from chaosckpt.errors import UsageError
 from chaosckpt.measure import failure_rate
-from chaosckpt.measure.interval import advise
-from chaosckpt.measure.interval_inputs import IntervalInputs
+from chaosckpt.measure.interval import IntervalInputs, advise
 from chaosckpt.measure.limits import Needs
 from chaosckpt.measure.overhead import overhead
 from tests.measure.asked import BASE, HOUR, inputs

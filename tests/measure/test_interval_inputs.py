@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from chaosckpt.measure.failure_rate import given
-from chaosckpt.measure.interval_inputs import IntervalInputs, measured_inputs
+from chaosckpt.measure.interval import IntervalInputs, measured_inputs
 from chaosckpt.measure.measurement import Contention, Spread
 from tests.measure.pages.measurements import CAPACITY, FIGURES, RESTARTS
 

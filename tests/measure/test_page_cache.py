@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chaosckpt.measure import page_cache
+from chaosckpt.measure import restarts as page_cache
 from chaosckpt.measure.file_system import file_systems
 from chaosckpt.measure.restarts import why_not_cold
 

@@ -7,7 +7,7 @@ from importlib import metadata
 
 import msgspec
 
-from chaosckpt.measure.versions import versions
+from chaosckpt.measure.measuring import versions
 from chaosckpt.targets.dcp import Dcp
 
 

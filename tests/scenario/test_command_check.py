@@ -9,7 +9,7 @@ import pytest
 
 from chaosckpt.errors import UsageError
 from chaosckpt.scenario import load as scenario
-from chaosckpt.scenario.dump import to_toml
+from chaosckpt.scenario.load import to_toml
 
 ARGV = 'argv = ["python3", "t.py", "{out}"]'
 BASE = f'name = "x"\n[command]\n{ARGV}\n'

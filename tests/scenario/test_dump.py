@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chaosckpt.model.scenario import FaultSettings, Scenario, StorageSettings, TargetSettings
 from chaosckpt.scenario import load as scenario
-from chaosckpt.scenario.dump import to_toml
+from chaosckpt.scenario.load import to_toml
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 VALUES = st.one_of(st.booleans(), st.integers(-(2**62), 2**62), st.floats(), WORDS)

@@ -16,7 +16,7 @@ from chaosckpt.faults.errno import StorageError
 from chaosckpt.model.scenario import FaultSettings
 from chaosckpt.model.schedule import decode, encode
 from chaosckpt.strategies import CensusIndex, draw, is_single
-from chaosckpt.strategies.singles import recoveries
+from chaosckpt.strategies.drawing import recoveries
 from tests.strategies import dcp_model
 from tests.strategies.kinds import KINDS
 from tests.strategies.trial_model import missed

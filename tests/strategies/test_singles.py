@@ -5,7 +5,7 @@ from __future__ import annotations
 from chaosckpt.faults.cut import Cut
 from chaosckpt.model.scenario import FaultSettings
 from chaosckpt.strategies import CensusIndex, CensusPoint, all_points, points
-from chaosckpt.strategies.singles import permutation, single_schedules
+from chaosckpt.strategies.drawing import permutation, single_schedules
 from tests.strategies import dcp_model
 from tests.strategies.kinds import KINDS
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 
 from chaosckpt.model.census import Point
-from chaosckpt.model.decision import Errno, Short
-from chaosckpt.model.fault import Fault, Memory, Trigger
+from chaosckpt.model.fault import Errno, Fault, Memory, Short, Trigger
 from chaosckpt.model.operation import Operation
 from chaosckpt.model.schedule import Schedule
 from chaosckpt.model.topology import Topology

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 
-from chaosckpt.training.sampler import Sampler
+from chaosckpt.training.state import Sampler
 
 
 @given(dataset=st.integers(1, 30), data=st.data(), seed=st.integers(0, 5))

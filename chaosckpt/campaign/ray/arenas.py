@@ -12,8 +12,7 @@ from typing import Any, cast
 from chaosckpt.campaign.ray.boot import Boot
 from chaosckpt.campaign.ray.cluster import Cluster
 from chaosckpt.campaign.ray.nodes import RayNode
-from chaosckpt.campaign.ray.placement import SPARE, Placement, place, room
-from chaosckpt.campaign.ray.shared_storage import check_shared
+from chaosckpt.campaign.ray.placement import SPARE, Placement, check_shared, place, room
 from chaosckpt.engine.runner.arena import Arena, node_settings
 from chaosckpt.engine.wire import storage
 from chaosckpt.errors import ChaosckptError, HarnessError

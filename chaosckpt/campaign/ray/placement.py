@@ -1,14 +1,18 @@
-"""Where the nodes of an arena stand in a Ray cluster: apart from one another as far as there are machines."""
+"""Where the nodes of an arena stand in a Ray cluster, and whether they really see one shared storage there."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
 
 import msgspec
+import tenacity
 
 from chaosckpt.campaign.ray.cluster import Cluster, imported_ray
-from chaosckpt.errors import HarnessError
+from chaosckpt.errors import HarnessError, UsageError
 
 _STRICT_SECONDS = 10.0
 _PLACE_SECONDS = 60.0
@@ -65,3 +69,39 @@ def place(cluster: Cluster, nodes: int, cpus: float) -> Placement:
     raise HarnessError(
         f"the Ray cluster has no room for {nodes} nodes with {cpus:g} CPUs each; wait until others leave it, or lower --workers"
     )
+
+
+PATIENCE_SECONDS = 3.0
+"""Some network file systems show a new file to another machine a little later."""
+
+
+class Witness(Protocol):
+    """A node that can write and read a file where it stands."""
+
+    @property
+    def machine(self) -> str: ...
+
+    def witness(self, path: str, token: str, write: bool) -> str:
+        """Returns what is wrong, or an empty string."""
+
+
+def check_shared(nodes: Sequence[Witness], directory: Path) -> None:
+    """Raises UsageError where a node doesn't see what the first one writes into `directory`."""
+    path, token = str(directory / "witness"), secrets.token_hex(16)
+    first, *others = nodes
+    if wrong := first.witness(path, token, True):
+        raise UsageError(f"node 0 ({first.machine}) can't write to shared storage: {wrong}; {_NEXT}")
+    patient = tenacity.Retrying(
+        stop=tenacity.stop_after_delay(PATIENCE_SECONDS),
+        wait=tenacity.wait_fixed(0.1),
+        retry=tenacity.retry_if_result(bool),
+        retry_error_callback=lambda state: state.outcome.result() if state.outcome else "",
+    )
+    for number, node in enumerate(others, start=1):
+        if wrong := patient(node.witness, path, token, False):
+            raise UsageError(
+                f"node {number} ({node.machine}) doesn't see what node 0 ({first.machine}) wrote to shared storage: {wrong}; {_NEXT}"
+            )
+
+
+_NEXT = "name a directory that every node sees as `shared` in [storage]"

@@ -6,8 +6,7 @@ import importlib
 import os
 import sys
 
-from chaosckpt.engine.wire.forks import Ready
-from chaosckpt.engine.wire.orders import NodeSettings, TargetFacts
+from chaosckpt.engine.wire.orders import NodeSettings, Ready, TargetFacts
 from chaosckpt.model.guarantee import Guarantee
 
 PROMISES: tuple[Guarantee, ...] = ("process-crash",)

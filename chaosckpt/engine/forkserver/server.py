@@ -21,8 +21,7 @@ import msgspec
 from chaosckpt.engine.forkserver.imports import import_for_command
 from chaosckpt.engine.rank import main as rank
 from chaosckpt.engine.wire.channel import Channel
-from chaosckpt.engine.wire.forks import Forked, Ready, Reaped, Refused
-from chaosckpt.engine.wire.orders import NodeSettings
+from chaosckpt.engine.wire.orders import Forked, NodeSettings, Ready, Reaped, Refused
 from chaosckpt.engine.wire.process_tree import die_with_parent, ended_children, kill_trees
 
 COLLAPSING_PAYS = 16

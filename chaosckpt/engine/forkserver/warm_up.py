@@ -19,8 +19,7 @@ from chaosckpt.engine.forkserver.imports import import_all
 from chaosckpt.engine.rank.job import interface_of
 from chaosckpt.engine.rank.training import Training
 from chaosckpt.engine.wire.channel import Channel, pair
-from chaosckpt.engine.wire.forks import Ready, Refused
-from chaosckpt.engine.wire.orders import AttemptOrder, NodeSettings, Place, RankOrder, TargetFacts
+from chaosckpt.engine.wire.orders import AttemptOrder, NodeSettings, Place, RankOrder, Ready, Refused, TargetFacts
 from chaosckpt.engine.wire.programs import TrainingProgram
 from chaosckpt.errors import ChaosckptError, PluginError, UsageError
 from chaosckpt.model.scenario import WorkloadSettings

@@ -13,10 +13,9 @@ from chaosckpt.engine.golden import cache
 from chaosckpt.engine.golden.points import Prefixes, find_commits, with_stages
 from chaosckpt.engine.golden.reach import reach, single_step, training
 from chaosckpt.engine.golden.recovery import find_gaps
-from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.arena import Arena, inventory
 from chaosckpt.engine.runner.attempt import AttemptRun
 from chaosckpt.engine.runner.deadlines import Deadlines
-from chaosckpt.engine.runner.leftovers import inventory
 from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.engine.wire.programs import AuditProgram, TrainingProgram
 from chaosckpt.engine.wire.reports import Labelled

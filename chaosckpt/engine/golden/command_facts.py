@@ -9,7 +9,7 @@ import msgspec
 from chaosckpt.commands.completeness import CompletenessModel
 from chaosckpt.commands.output import samples_by_step
 from chaosckpt.engine.golden.command_run import Run
-from chaosckpt.engine.runner.command_result import same_result
+from chaosckpt.engine.runner.command_arena import same_result
 from chaosckpt.errors import UsageError
 from chaosckpt.model.scenario import CommandSettings
 

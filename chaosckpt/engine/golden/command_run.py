@@ -10,8 +10,7 @@ from chaosckpt.commands.naming import FileSeen
 from chaosckpt.commands.output import matches, told
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun
-from chaosckpt.engine.runner.command_arena import files_in_out, out_of
-from chaosckpt.engine.runner.command_result import result_of
+from chaosckpt.engine.runner.command_arena import files_in_out, out_of, result_of
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.engine.wire.programs import CommandProgram

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from chaosckpt.model.decision import Decision, Hold
-from chaosckpt.model.fault import Fault, Memory, Trigger
+from chaosckpt.model.fault import Decision, Fault, Hold, Memory, Trigger
 from chaosckpt.model.operation import STEP, Address, Operation
 
 

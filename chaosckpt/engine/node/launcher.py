@@ -11,8 +11,7 @@ import sys
 import msgspec
 
 from chaosckpt.engine.wire.channel import Channel, pair
-from chaosckpt.engine.wire.forks import Forked, ForkServerMessage, Ready, Reaped, Refused
-from chaosckpt.engine.wire.orders import NodeSettings
+from chaosckpt.engine.wire.orders import Forked, ForkServerMessage, NodeSettings, Ready, Reaped, Refused
 from chaosckpt.engine.wire.process_tree import kill_trees
 from chaosckpt.errors import HarnessError, UsageError
 

@@ -22,7 +22,7 @@ from chaosckpt.engine.wire.process_tree import descendants, kill_trees
 from chaosckpt.engine.wire.reports import Cause, Exited, Held, Labelled, Push, Rendezvous, Report, Stepping, Struck
 from chaosckpt.engine.wire.requests import CommandOutput
 from chaosckpt.gate.supervisor import Gate, Root
-from chaosckpt.model.decision import Decision, Errno, Hide, Hold, Short
+from chaosckpt.model.fault import Decision, Errno, Hide, Hold, Short
 from chaosckpt.model.operation import Address, Operation, step_address
 
 LOG_BYTES = 4 << 20

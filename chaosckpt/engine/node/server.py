@@ -33,8 +33,7 @@ from chaosckpt.engine.node.rank_process import NodeAttempt, RankProcess, decode_
 from chaosckpt.engine.wire import requests as r
 from chaosckpt.engine.wire import storage
 from chaosckpt.engine.wire.channel import Channel, pair
-from chaosckpt.engine.wire.forks import Refused
-from chaosckpt.engine.wire.orders import AttemptOrder, NodeSettings, Place, RankOrder
+from chaosckpt.engine.wire.orders import AttemptOrder, NodeSettings, Place, RankOrder, Refused
 from chaosckpt.engine.wire.process_tree import (
     adopt_orphans,
     adopted,

@@ -10,6 +10,8 @@ from chaosckpt.engine.runner import gate_mode
 from chaosckpt.engine.runner.node_client import LocalNode, Node
 from chaosckpt.engine.wire import storage
 from chaosckpt.engine.wire.orders import NodeSettings
+from chaosckpt.model import journal as j
+from chaosckpt.model.census import Census
 from chaosckpt.model.scenario import Scenario
 
 
@@ -123,3 +125,26 @@ def open_local(scenario: Scenario, modules: tuple[str, ...] = (), *, gate: bool 
         logs.mkdir()
         node = LocalNode(node_settings(scenario, logs, gate=gated, modules=modules))
         return Arena([node] * scenario.topology.nodes, directory, directory)
+
+
+def inventory(arena: Arena) -> tuple[tuple[str, int], ...]:
+    """(`tier:path` with nonces decoded, bytes) of every file on the arena's storage, sorted; a file twice where two are."""
+    found: list[tuple[str, int]] = []
+    for number, node in enumerate(arena.nodes):
+        tiers = arena.tiers(number)
+        names = (*arena.node_tiers, *arena.shared_tiers) if number == 0 else arena.node_tiers
+        found += node.inventory({name: tiers[name] for name in names})
+    return tuple(sorted(found))
+
+
+def storage_left(arena: Arena, census: Census, attempt: int) -> j.StorageLeft:
+    """What lies on storage now, beside what the golden runs of `census` leave there."""
+    found = inventory(arena)
+    known = frozenset(census.left)
+    return j.StorageLeft(
+        attempt=attempt,
+        files=len(found),
+        bytes=sum(size for _, size in found),
+        abandoned=tuple((path, size) for path, size in found if path not in known),
+        bound_bytes=arena.nodes[0].facts.abandoned * census.save_bytes,
+    )

@@ -1,9 +1,12 @@
-"""The arena of a command: one node, a directory `{out}` for what it writes, and a temporary directory of its own."""
+"""The arena of a command: where it runs again and again, what it leaves there, and its result."""
 
 from __future__ import annotations
 
+import math
 import os
+import shlex
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +15,7 @@ from chaosckpt.engine.rank.command import script_of
 from chaosckpt.engine.runner.arena import Arena, new_directory
 from chaosckpt.engine.runner.node_client import LocalNode
 from chaosckpt.engine.wire.orders import CommandNodeSettings, NodeSettings
-from chaosckpt.model.scenario import CommandSettings, Scenario
+from chaosckpt.model.scenario import OUT, CommandSettings, Scenario
 from chaosckpt.probe import VARIABLE
 
 
@@ -97,3 +100,39 @@ def _caches() -> tuple[str, ...]:
     """Where programs keep what they can make again."""
     home = os.path.expanduser("~")
     return (os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"),)
+
+
+_LONGEST_SECONDS = 600
+
+
+def result_of(arena: Arena, command: CommandSettings) -> str | None:
+    """The digest of the result file, or what the result command prints; None where there is none, or it fails."""
+    if command.result is not None:
+        name = command.result.replace(OUT + "/", "out:", 1)
+        return next((digest for path, _, digest in files_in_out(arena) if path == name), None)
+    if command.result_command is None:
+        return None
+    words = shlex.split(command.result_command.replace(OUT, shlex.quote(out_of(arena))))
+    try:
+        done = subprocess.run(
+            words,
+            cwd=command.directory,
+            env=environment(arena.directory),
+            capture_output=True,
+            timeout=_LONGEST_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    said = done.stdout.decode(errors="replace").strip()
+    return said if done.returncode == 0 and said else None
+
+
+def same_result(expected: str, seen_now: str, command: CommandSettings) -> bool:
+    """Whether two results are equal; numbers of a result command within the tolerance."""
+    if command.result_command is None or expected == seen_now:
+        return expected == seen_now
+    try:
+        return math.isclose(float(expected), float(seen_now), rel_tol=0.0, abs_tol=command.tolerance)
+    except ValueError:
+        return False

@@ -18,8 +18,7 @@ import msgspec
 from chaosckpt.commands.naming import FileSeen
 from chaosckpt.engine.wire import requests as r
 from chaosckpt.engine.wire.channel import Channel, pair
-from chaosckpt.engine.wire.forks import Ready, Refused
-from chaosckpt.engine.wire.orders import AttemptOrder, NodeSettings, TargetFacts
+from chaosckpt.engine.wire.orders import AttemptOrder, NodeSettings, Ready, Refused, TargetFacts
 from chaosckpt.engine.wire.reports import Cause, Labelled, Push, Rendezvous, Trouble
 from chaosckpt.errors import HarnessError, UsageError
 from chaosckpt.model.mutation import Mutated, Mutation

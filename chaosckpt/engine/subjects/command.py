@@ -13,8 +13,14 @@ from chaosckpt.engine.golden.command import CommandGolden
 from chaosckpt.engine.golden.command_facts import CommandFacts
 from chaosckpt.engine.runner import gate_mode
 from chaosckpt.engine.runner.arena import Arena
-from chaosckpt.engine.runner.command_arena import files_in_out, is_forked, open_command_arena, out_of
-from chaosckpt.engine.runner.command_result import result_of, same_result
+from chaosckpt.engine.runner.command_arena import (
+    files_in_out,
+    is_forked,
+    open_command_arena,
+    out_of,
+    result_of,
+    same_result,
+)
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.runner.ranks import Record
 from chaosckpt.engine.subjects.base import Ended, Launch, Prepared, Subject, SubjectTrial

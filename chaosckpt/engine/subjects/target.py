@@ -7,10 +7,9 @@ from contextlib import closing
 
 from chaosckpt.engine.golden.census import measure
 from chaosckpt.engine.runner import gate_mode
-from chaosckpt.engine.runner.arena import Arena, open_local
+from chaosckpt.engine.runner.arena import Arena, open_local, storage_left
 from chaosckpt.engine.runner.audit import audit, wanted
 from chaosckpt.engine.runner.deadlines import Deadlines
-from chaosckpt.engine.runner.leftovers import storage_left
 from chaosckpt.engine.runner.ranks import Record
 from chaosckpt.engine.runner.reference import ReferenceJobs, References
 from chaosckpt.engine.subjects.base import Ended, Launch, Prepared, Subject, SubjectTrial

@@ -13,8 +13,7 @@ import errno
 import msgspec
 from hypothesis import strategies as st
 
-from chaosckpt.model.decision import Errno
-from chaosckpt.model.fault import PointFault, Trigger
+from chaosckpt.model.fault import Errno, PointFault, Trigger
 from chaosckpt.model.phrasing import describe_operation, plural
 
 

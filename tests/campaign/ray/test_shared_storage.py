@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from chaosckpt.campaign.ray.shared_storage import check_shared
+from chaosckpt.campaign.ray.placement import check_shared
 from chaosckpt.errors import UsageError
 
 

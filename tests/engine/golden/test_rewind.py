@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from chaosckpt.engine.golden.rewind import rewind
+from chaosckpt.engine.golden.command import rewind
 from tests.engine.scripts import arena_for, out_of, run_once, scenario_of
 
 STAGES = """

@@ -6,8 +6,7 @@ from msgspec.structs import replace
 
 from chaosckpt.measure.failure_rate import given
 from chaosckpt.measure.file_system import describe, parse
-from chaosckpt.measure.interval import advise
-from chaosckpt.measure.interval_inputs import measured_inputs
+from chaosckpt.measure.interval import advise, measured_inputs
 from chaosckpt.measure.measurement import (
     Backlog,
     Capacity,

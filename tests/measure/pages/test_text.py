@@ -10,8 +10,7 @@ from rich.console import Console
 
 from chaosckpt.measure.comparison import compared
 from chaosckpt.measure.failure_rate import counted
-from chaosckpt.measure.interval import advise
-from chaosckpt.measure.interval_inputs import measured_inputs
+from chaosckpt.measure.interval import advise, measured_inputs
 from chaosckpt.measure.measurement import Measurement, document
 from chaosckpt.measure.pages.headlines import headlines
 from chaosckpt.measure.pages.text import comparison_text, measurement_text
