@@ -10,10 +10,10 @@ import resource
 import select
 from collections.abc import Callable, Generator, Sequence
 
-from chaosckpt.gate import copies, lifetimes, names, network, opens, reads, writes
+from chaosckpt.gate import copies, lifetimes, names, opens, reads, writes
 from chaosckpt.gate import syscalls as k
 from chaosckpt.gate.answers import GONE, Answers
-from chaosckpt.gate.call import Call, Pause, Steps
+from chaosckpt.gate.call import CONTINUE, Call, Pause, Reply, Steps
 from chaosckpt.gate.guard import Guard
 from chaosckpt.gate.paths import Root
 from chaosckpt.gate.processes import Process
@@ -23,11 +23,25 @@ from chaosckpt.model.operation import Operation
 
 __all__ = ["Gate", "Held", "Root"]
 
+_LONGEST_ADDRESS = 128
+
+
+def _connect(tree: Tree, call: Call, address: int, length: int) -> Reply:
+    """A call that names a peer on the network is answered only by whether that peer may be reached."""
+    if tree.guard is None or not call.arguments[address]:
+        return CONTINUE
+    size = min(call.word(length), _LONGEST_ADDRESS)
+    peer = tree.memory.read(call.tid, call.arguments[address], size)
+    return CONTINUE if tree.guard.reaches(peer) else -errno.ENETUNREACH
+
+
+_NETWORK: dict[str, Handler] = {
+    "connect": lambda tree, call: _connect(tree, call, 1, 2),
+    "sendto": lambda tree, call: _connect(tree, call, 4, 5),
+}
+_FAMILIES = (*(family.HANDLERS for family in (opens, writes, copies, names, reads, lifetimes)), _NETWORK)
 _HANDLERS: dict[int, Handler] = {
-    k.NUMBERS[name]: handler
-    for family in (opens, writes, copies, names, reads, lifetimes, network)
-    for name, handler in family.HANDLERS.items()
-    if name in k.NUMBERS
+    k.NUMBERS[name]: handler for family in _FAMILIES for name, handler in family.items() if name in k.NUMBERS
 }
 _NOTHING = bytes(k.NOTIFICATION.size)
 

@@ -29,6 +29,8 @@ class Audit(JobProgram):
         self.where = "audit"
         retained = retained_steps(target.retained())
         self.report(Retained(self.rank, retained))
+        # Rank 0 holds the store, and with nothing to load it would be gone before the others have joined.
+        target.gather(True)
         for step in sorted(set(self.program.steps) & set(retained or ()), reverse=True):
             if not all(target.gather(self.load(target, step))):
                 return
