@@ -16,7 +16,7 @@ MARK = ".chaosckpt-run"
 DEFAULT_PARENT = "chaosckpt-runs"
 
 
-class Mark(msgspec.Struct, frozen=True):
+class RunMark(msgspec.Struct, frozen=True):
     """The content of the mark: the format of what the run directory holds, and the version that made it."""
 
     format: int
@@ -121,7 +121,7 @@ def _numbered(parent: Path) -> Path:
 
 
 def _mark(path: Path) -> None:
-    content = msgspec.json.encode(Mark(formats.RUN, version("chaosckpt"))) + b"\n"
+    content = msgspec.json.encode(RunMark(formats.RUN, version("chaosckpt"))) + b"\n"
     try:
         descriptor = os.open(path / MARK, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     except FileExistsError as error:

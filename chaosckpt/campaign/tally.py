@@ -75,7 +75,7 @@ class Tally:
             gate=gate,
             launch=launch,
             prefixes=self._census.prefixes,
-            bare=tuple(map(str, self._census.gaps)),
+            recovery_gaps=tuple(map(str, self._census.gaps)),
             interrupted=interrupted,
             harness_troubles=sum(record.harness_trouble for record in records),
             max_inconclusive=max_inconclusive,

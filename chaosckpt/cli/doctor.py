@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 from rich.text import Text
 
-from chaosckpt.cli import checks, output
+from chaosckpt.cli import machine as checks
+from chaosckpt.cli import output
 
 MARKS = {"ok": ("ok", "green"), "limited": ("limited", "yellow"), "missing": ("MISSING", "bold red")}
 

@@ -29,7 +29,7 @@ class ReaderGoneError(Exception):
     """The reader of our output has gone, as `| head` does."""
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """A group that turns a broken pipe into ReaderGoneError; click itself would end with the exit code of violations."""
 
     def invoke(self, context: click.Context) -> Any:

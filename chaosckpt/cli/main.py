@@ -6,7 +6,7 @@ import click
 
 from chaosckpt.cli.doctor import doctor
 from chaosckpt.cli.drill import drill
-from chaosckpt.cli.failure import Group, guarded
+from chaosckpt.cli.failure import CommandGroup, guarded
 from chaosckpt.cli.fuzz import fuzz
 from chaosckpt.cli.init import init
 from chaosckpt.cli.judge import judge
@@ -29,7 +29,9 @@ Exit codes: 0 no violation, 1 violations, 2 usage error, 3 harness trouble or to
 
 
 @click.group(
-    cls=Group, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
+    cls=CommandGroup,
+    epilog=EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
 @click.version_option(package_name="chaosckpt")
 @click.option("--debug", is_flag=True, help="Show the traceback if chaosckpt itself fails.")

@@ -138,7 +138,8 @@ def _options(what: str, given: dict[str, object]) -> MeasureOptions:
         failure_rate=_rate(given["mtbf"], given["failures"]),
         tolerated_loss_seconds=quantities.seconds(str(loss), "--tolerated-loss") if loss is not None else None,
     )
-    from chaosckpt.measure import checks, sweep
+    from chaosckpt.measure import preconditions as checks
+    from chaosckpt.measure import sweep
 
     checks.check(options, sweep.points(options))
     return options

@@ -29,7 +29,7 @@ def numbered(
     makes such a file anew, removes it or moves it away.
     """
     names = _final_names(trace, naming)
-    saves = Saves(naming)
+    saves = SaveCounter(naming)
     found: list[int | None] = []
     for operation, step, name in zip(trace, steps, names, strict=True):
         if step is not None:
@@ -45,7 +45,7 @@ def made_anew(trace: Sequence[Operation]) -> Counter[str]:
     return Counter(path for path in (*made, *given) if path.startswith("out:"))
 
 
-class Saves:
+class SaveCounter:
     """Counts the saves of each rank. `over` are the files, by final name, with which the save under way has finished."""
 
     def __init__(self, naming: Naming) -> None:

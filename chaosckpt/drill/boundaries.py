@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from chaosckpt.drill.certificate import Boundary, Outcome, StepResult
-from chaosckpt.drill.restart import Restart
+from chaosckpt.drill.restart import ObservedRestart
 from chaosckpt.model.guarantee import Guarantee
 
 _ORDER: tuple[Outcome, ...] = ("failed", "failed clearly", "not tested", "survived")
@@ -33,7 +33,9 @@ def worst(outcomes: Sequence[Outcome]) -> Outcome:
     return min(outcomes, key=_ORDER.index, default="not tested")
 
 
-def boundaries(guarantees: Sequence[Guarantee], steps: Sequence[StepResult], restart: Restart) -> tuple[Boundary, ...]:
+def boundaries(
+    guarantees: Sequence[Guarantee], steps: Sequence[StepResult], restart: ObservedRestart
+) -> tuple[Boundary, ...]:
     """One entry a failure boundary: those of the drill's steps, then those that a drill never crosses."""
     by_name = {step.name: step for step in steps}
     restored, trained = by_name["restore and verify"], by_name["train on"]

@@ -80,7 +80,7 @@ class Boundary(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[int, ...] = ()
 
 
-class Process(msgspec.Struct, frozen=True, kw_only=True):
+class AllocatedProcess(msgspec.Struct, frozen=True, kw_only=True):
     """A rank's process as it saw itself when it began. `allocation`: which of the drill's allocations it belonged to."""
 
     allocation: str
@@ -128,7 +128,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     boundaries: tuple[Boundary, ...]
     interruptions: tuple[Interruption, ...] = ()
     trajectory: Trajectory | None = None
-    processes: tuple[Process, ...] = ()
+    processes: tuple[AllocatedProcess, ...] = ()
     versions: dict[str, dict[str, str]] = {}
     file_systems: tuple[FileSystem, ...] = ()
     limits: tuple[str, ...] = ()

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from chaosckpt.drill import boundaries as drill_boundaries
 from chaosckpt.drill import steps as drill_steps
-from chaosckpt.drill.certificate import Certificate, Process
+from chaosckpt.drill.certificate import AllocatedProcess, Certificate
 from chaosckpt.drill.evidence import Findings, trajectory
-from chaosckpt.drill.restart import Restart
-from chaosckpt.engine.wire.reports import Surroundings
+from chaosckpt.drill.restart import ObservedRestart
+from chaosckpt.engine.wire.reports import RankEnvironment
 from chaosckpt.measure.measurement import FileSystem
 from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.scenario import Scenario
@@ -25,7 +25,7 @@ LIMITS = (
 class Carried(NamedTuple):
     """A restart with what was found in it."""
 
-    restart: Restart
+    restart: ObservedRestart
     findings: Findings
 
 
@@ -76,18 +76,18 @@ def certificate(scenario: Scenario, guarantees: Sequence[Guarantee], seen: Seen)
     )
 
 
-def _processes(seen: Seen) -> tuple[Process, ...]:
+def _processes(seen: Seen) -> tuple[AllocatedProcess, ...]:
     named = [("saved", seen.main.restart.old), ("restored", seen.main.restart.new)]
     named += [(f"restored with {carried.restart.topology}", carried.restart.new) for carried in seen.changes]
     if seen.elsewhere is not None:
         named.append(("restored elsewhere", seen.elsewhere.restart.new))
     return tuple(
-        _process(name, one) for name, allocated in named if allocated is not None for one in allocated.surroundings
+        _process(name, one) for name, allocated in named if allocated is not None for one in allocated.environments
     )
 
 
-def _process(allocation: str, one: Surroundings) -> Process:
-    return Process(
+def _process(allocation: str, one: RankEnvironment) -> AllocatedProcess:
+    return AllocatedProcess(
         allocation=allocation,
         rank=one.rank,
         pid=one.pid,
@@ -104,6 +104,6 @@ def _versions(seen: Seen) -> dict[str, dict[str, str]]:
     if seen.elsewhere is not None:
         sides.append(("restored elsewhere", seen.elsewhere.restart.new))
     for name, allocated in sides:
-        if allocated is not None and allocated.surroundings:
-            found[name] = allocated.surroundings[0].versions
+        if allocated is not None and allocated.environments:
+            found[name] = allocated.environments[0].versions
     return found

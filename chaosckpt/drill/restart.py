@@ -19,7 +19,7 @@ from chaosckpt.engine.subjects.target import TargetSubject, something_acknowledg
 from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.engine.wire.process_tree import started
 from chaosckpt.engine.wire.programs import TrainingProgram
-from chaosckpt.engine.wire.reports import Surroundings
+from chaosckpt.engine.wire.reports import RankEnvironment
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
 from chaosckpt.model.schedule import AttemptPlan, Schedule
@@ -35,12 +35,12 @@ PATIENT = Deadlines(golden_seconds=5.0, floor_seconds=20.0, factor=3.0)
 class Allocated(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of one allocation of a restart, beside the journal."""
 
-    surroundings: tuple[Surroundings, ...] = ()
+    environments: tuple[RankEnvironment, ...] = ()
     temporary_found: tuple[str, ...] = ()
     """What lay in its temporary directory before its ranks were started."""
 
 
-class Restart(msgspec.Struct, frozen=True, kw_only=True):
+class ObservedRestart(msgspec.Struct, frozen=True, kw_only=True):
     """A restart as it was carried out. `new` is None where nothing was saved that could have been restored."""
 
     journal: j.Journal
@@ -59,11 +59,11 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True):
 class _Finds(Listener):
     """What ranks find around them."""
 
-    surroundings: tuple[Surroundings, ...] = ()
+    environments: tuple[RankEnvironment, ...] = ()
 
     def heard(self, message: Heard) -> None:
-        if isinstance(message, Surroundings):
-            self.surroundings = (*self.surroundings, message)
+        if isinstance(message, RankEnvironment):
+            self.environments = (*self.environments, message)
 
 
 class Restarting:
@@ -97,14 +97,14 @@ class Restarting:
         self._progress = progress
         self._events: list[j.AnyEvent] = []
 
-    def run(self) -> Restart:
+    def run(self) -> ObservedRestart:
         """Save, end, restore in a fresh allocation, train on. Raises HarnessError for trouble of the harness."""
         name = f"drill, restart as {self._second}{' under ' + self._python if self._python else ''}"
         self._record(self._subject.started(name, Schedule((AttemptPlan(),)), self._golden))
         old, files = self._save()
         new = self._restore(files) if something_acknowledged(self._events) else None
         self._record(j.TrialEnded())
-        return Restart(
+        return ObservedRestart(
             journal=j.Journal(tuple(self._events)),
             topology=self._second,
             known_step=self._known,
@@ -178,8 +178,8 @@ class Restarting:
 
 
 def _allocated(finds: _Finds, found: Sequence[str]) -> Allocated:
-    seen = tuple(sorted(finds.surroundings, key=lambda one: one.rank))
+    seen = tuple(sorted(finds.environments, key=lambda one: one.rank))
     alive = tuple(one.pid for one in seen if started(one.pid) == one.began)
     if alive:
         raise HarnessError(f"processes {alive} of an allocation that was ended are still there")
-    return Allocated(surroundings=seen, temporary_found=tuple(found))
+    return Allocated(environments=seen, temporary_found=tuple(found))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from chaosckpt.drill.boundaries import worst
 from chaosckpt.drill.certificate import STEPS, Interruption, Outcome, PartCheck, StepName, StepResult
 from chaosckpt.drill.evidence import Findings, evidence, parts, trajectory
-from chaosckpt.drill.restart import Restart
+from chaosckpt.drill.restart import ObservedRestart
 from chaosckpt.engine.node.launcher import SET_BY_HARNESS
 from chaosckpt.model import journal as j
 from chaosckpt.model.digest import fingerprint
@@ -22,16 +22,16 @@ OWN = SET_BY_HARNESS | {"PYTHONPATH"}
 _EXEC = "chaosckpt.engine.rank.main"
 
 
-def fresh(scenario: Scenario, restart: Restart) -> tuple[list[str], list[str]]:
+def fresh(scenario: Scenario, restart: ObservedRestart) -> tuple[list[str], list[str]]:
     """Evidence that the restoring ranks began afresh, in lines; and what speaks against it."""
     old, new, own_filters = restart.old, restart.new, restart.own_filters
     assert new is not None
     named = set(scenario.drill.environment)
     doubts = [
-        f"old rank {one.rank} was under a filter of the gate" for one in old.surroundings if one.filters > own_filters
+        f"old rank {one.rank} was under a filter of the gate" for one in old.environments if one.filters > own_filters
     ]
-    lines = [f"old rank {one.rank}: process {one.pid}, begun at {one.began}; it is gone" for one in old.surroundings]
-    for one in new.surroundings:
+    lines = [f"old rank {one.rank}: process {one.pid}, begun at {one.began}; it is gone" for one in old.environments]
+    for one in new.environments:
         strange = sorted(set(one.environment) - named - OWN)
         given = ", ".join(sorted(set(one.environment) & named)) or "nothing"
         lines.append(
@@ -47,18 +47,18 @@ def fresh(scenario: Scenario, restart: Restart) -> tuple[list[str], list[str]]:
         doubts += [f"{who} was under {one.filters - own_filters} filters"] if one.filters > own_filters else []
         doubts += [
             f"{who} had the temporary directory of an old rank"
-            for other in old.surroundings
+            for other in old.environments
             if other.temporary == one.temporary
         ]
-    absent = sorted(named - {name for one in new.surroundings for name in one.environment})
+    absent = sorted(named - {name for one in new.environments for name in one.environment})
     if absent:
         lines.append(f"named by the scenario, but not set in this environment: {', '.join(absent)}")
-    if len(new.surroundings) < restart.topology.world_size:
+    if len(new.environments) < restart.topology.world_size:
         doubts.append(
-            f"only {len(new.surroundings)} of {restart.topology.world_size} ranks told what they found around them"
+            f"only {len(new.environments)} of {restart.topology.world_size} ranks told what they found around them"
         )
-    before = {(one.pid, one.began) for one in old.surroundings}
-    doubts += [f"process {one.pid} is an old one" for one in new.surroundings if (one.pid, one.began) in before]
+    before = {(one.pid, one.began) for one in old.environments}
+    doubts += [f"process {one.pid} is an old one" for one in new.environments if (one.pid, one.began) in before]
     if new.temporary_found:
         doubts.append(f"its temporary directory held {', '.join(new.temporary_found[:3])}")
     else:
@@ -98,7 +98,7 @@ def step(
     )
 
 
-def saved(restart: Restart, findings: Findings) -> StepResult:
+def saved(restart: ObservedRestart, findings: Findings) -> StepResult:
     """Step 1: the known step was saved, every rank was told so, and the target itself lists and loads it."""
     name, known = STEPS[0], restart.known_step
     lines = evidence(findings, j.Acknowledged, j.AuditEnded, j.RankExited, attempt=0)
@@ -132,7 +132,7 @@ def saved(restart: Restart, findings: Findings) -> StepResult:
     return step(name, "survived", f"Step {known} was saved, and {who} told that it is safe ({levels}){listed}.", lines)
 
 
-def ended(scenario: Scenario, restart: Restart) -> StepResult:
+def ended(scenario: Scenario, restart: ObservedRestart) -> StepResult:
     """Step 2: the old processes are gone, and the new ones began without anything of theirs but what the scenario names."""
     name = STEPS[1]
     if restart.new is None:
@@ -154,7 +154,7 @@ def ended(scenario: Scenario, restart: Restart) -> StepResult:
     )
 
 
-def restored(restart: Restart, findings: Findings, name: StepName = STEPS[2]) -> StepResult:
+def restored(restart: ObservedRestart, findings: Findings, name: StepName = STEPS[2]) -> StepResult:
     """Step 3: every part of the state came back on every rank."""
     if restart.new is None:
         return step(name, "not tested", _NOTHING_SAVED)
@@ -186,7 +186,7 @@ def restored(restart: Restart, findings: Findings, name: StepName = STEPS[2]) ->
     return step(name, "survived", sentence, lines, checks=checks)
 
 
-def trained(scenario: Scenario, restart: Restart, findings: Findings) -> StepResult:
+def trained(scenario: Scenario, restart: ObservedRestart, findings: Findings) -> StepResult:
     """Step 4: what was trained from there on is what an uninterrupted job trains."""
     name = STEPS[3]
     if restart.new is None:
@@ -298,7 +298,7 @@ def interrupted(scenario: Scenario, found: Sequence[Interruption], later_step: i
     return step(name, outcome, sentence, lines, held=True)
 
 
-def resized(scenario: Scenario, changes: Sequence[tuple[Restart, Findings]]) -> StepResult:
+def resized(scenario: Scenario, changes: Sequence[tuple[ObservedRestart, Findings]]) -> StepResult:
     """Step 6: what one number of ranks saved is restored by another."""
     name = STEPS[5]
     if not scenario.drill.restore_ranks:
@@ -308,7 +308,7 @@ def resized(scenario: Scenario, changes: Sequence[tuple[Restart, Findings]]) -> 
     return _several(name, [(f"as {restart.topology}", restart, findings) for restart, findings in changes], scenario)
 
 
-def elsewhere(scenario: Scenario, found: tuple[Restart, Findings] | None) -> StepResult:
+def elsewhere(scenario: Scenario, found: tuple[ObservedRestart, Findings] | None) -> StepResult:
     """Step 7: what one interpreter saved is restored by another."""
     name = STEPS[6]
     if not scenario.drill.restore_python:
@@ -320,7 +320,7 @@ def elsewhere(scenario: Scenario, found: tuple[Restart, Findings] | None) -> Ste
     return _several(name, [(f"under {scenario.drill.restore_python}", *found)], scenario)
 
 
-def _several(name: StepName, found: Sequence[tuple[str, Restart, Findings]], scenario: Scenario) -> StepResult:
+def _several(name: StepName, found: Sequence[tuple[str, ObservedRestart, Findings]], scenario: Scenario) -> StepResult:
     results = []
     sentences = []
     for how, restart, findings in found:

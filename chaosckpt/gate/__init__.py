@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from chaosckpt.gate.install import Installed, install
 from chaosckpt.gate.paths import Root
-from chaosckpt.gate.supervisor import Gate, Held
+from chaosckpt.gate.supervisor import Gate, HeldCall
 
-__all__ = ["Gate", "Held", "Installed", "Root", "install"]
+__all__ = ["Gate", "HeldCall", "Installed", "Root", "install"]

@@ -27,7 +27,7 @@ class _Vector(ctypes.Structure):
     _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
 
 
-class Memory:
+class ProcessMemory:
     """Reads through one buffer: a view that `gather` returned is valid until its next call."""
 
     def __init__(self) -> None:

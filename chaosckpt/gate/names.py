@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 from chaosckpt.gate import kernel
 from chaosckpt.gate import syscalls as k
 from chaosckpt.gate.call import CONTINUE, Call, Reply, Steps, Wait
-from chaosckpt.gate.paths import Place
+from chaosckpt.gate.paths import ResolvedPath
 from chaosckpt.gate.tree import Handler, Tree
 
 Family = Generator[Wait, None, Reply]
@@ -108,7 +108,7 @@ def _linkat(tree: Tree, call: Call) -> Steps:
     return (yield from _linked(tree, call, old, new))
 
 
-def _linked(tree: Tree, call: Call, old: Place, new: Place) -> Family:
+def _linked(tree: Tree, call: Call, old: ResolvedPath, new: ResolvedPath) -> Family:
     if old.raw is None and new.raw is None:
         return CONTINUE
     content, mode = _incoming(tree, old) if old.raw is None else (None, 0)
@@ -160,7 +160,7 @@ def _fchmodat2(tree: Tree, call: Call) -> Steps:
     return (yield from _chmod(tree, call, 0, 1, flags & ~k.AT_EMPTY_PATH))
 
 
-def _incoming(tree: Tree, old: Place) -> tuple[bytes | None, int]:
+def _incoming(tree: Tree, old: ResolvedPath) -> tuple[bytes | None, int]:
     """Content and mode of what is about to be moved in from outside the roots, where nobody saw it being written."""
     try:
         found = os.stat(old.reach, follow_symlinks=old.description is not None)

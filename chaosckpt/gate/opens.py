@@ -11,7 +11,7 @@ from collections.abc import Generator
 from chaosckpt.gate import syscalls as k
 from chaosckpt.gate.call import CONTINUE, Call, Inject, Reply, Steps, Wait
 from chaosckpt.gate.descriptors import Description
-from chaosckpt.gate.paths import Place
+from chaosckpt.gate.paths import ResolvedPath
 from chaosckpt.gate.tree import Handler, Tree
 
 _CREATES = os.O_CREAT | os.O_TRUNC
@@ -89,7 +89,7 @@ def _opened(
     return Inject(opened.descriptor, number, bool(flags & os.O_CLOEXEC))
 
 
-def _descriptor(place: Place, flags: int, mode: int) -> int:
+def _descriptor(place: ResolvedPath, flags: int, mode: int) -> int:
     """Our own open file. O_DIRECT is left out: it changes no content, and would bind us to aligned buffers."""
     flags = (flags & ~os.O_DIRECT) | os.O_CLOEXEC
     before = os.umask(0)  # The mode is already the one that the caller's mask leaves.
@@ -99,7 +99,7 @@ def _descriptor(place: Place, flags: int, mode: int) -> int:
         os.umask(before)
 
 
-def _is_special(place: Place) -> bool:
+def _is_special(place: ResolvedPath) -> bool:
     """Opening a pipe may wait for its other end, for which the supervisor can't."""
     try:
         kind = os.stat(place.reach).st_mode

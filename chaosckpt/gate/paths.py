@@ -29,7 +29,7 @@ class Root(msgspec.Struct, frozen=True):
     path: str
 
 
-class Place(NamedTuple):
+class ResolvedPath(NamedTuple):
     """A resolved path: `reach` is how the supervisor gets there, `raw` is `tier:relative`, or None outside every root.
 
     `description` is set where the path leads to an open file by way of /proc/PID/fd, even if it has no name any more.
@@ -62,7 +62,7 @@ class Resolver:
 
     def place(
         self, process: Process, tid: int, directory: int, text: bytes, *, follow: bool, entry: bool = False
-    ) -> Place:
+    ) -> ResolvedPath:
         """Where `text` leads, relative to descriptor `directory` or AT_FDCWD. Needs nothing to be there.
 
         `follow` says whether a symbolic link as the last component is followed. A slash behind it has it followed too,
@@ -92,13 +92,13 @@ class Resolver:
             path = (target if target.startswith(b"/") else parent + b"/" + target) + slash
         return self._found(whole, whole + slash)
 
-    def of(self, held: Description) -> Place:
+    def of(self, held: Description) -> ResolvedPath:
         """An open file as a place, which it is even when it has no name any more."""
         inside = None if held.raw.startswith("/") else held.raw
-        return Place(held.path, b"/proc/self/fd/%d" % held.descriptor, inside, held)
+        return ResolvedPath(held.path, b"/proc/self/fd/%d" % held.descriptor, inside, held)
 
-    def _found(self, path: bytes, reach: bytes) -> Place:
-        return Place(path, reach, self.raw(path))
+    def _found(self, path: bytes, reach: bytes) -> ResolvedPath:
+        return ResolvedPath(path, reach, self.raw(path))
 
     def _absolute(self, process: Process, tid: int, directory: int, text: bytes) -> bytes:
         if not text.startswith(b"/"):

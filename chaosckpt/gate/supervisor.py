@@ -21,7 +21,7 @@ from chaosckpt.gate.tree import Handler, Tree
 from chaosckpt.model.fault import Decision
 from chaosckpt.model.operation import Operation
 
-__all__ = ["Gate", "Held", "Root"]
+__all__ = ["Gate", "HeldCall", "Root"]
 
 _LONGEST_ADDRESS = 128
 
@@ -57,7 +57,7 @@ class _Started:
         self.waits_for: int | None = None
 
 
-class Held:
+class HeldCall:
     """A call left unanswered by a Hold: `operation` as it was decided, `when` as far as it was performed."""
 
     def __init__(self, started: _Started, pause: Pause) -> None:
@@ -104,7 +104,7 @@ class Gate:
 
         `hidden` is told which entries a Hide has really left out of a listing.
         """
-        self.holds: list[Held] = []
+        self.holds: list[HeldCall] = []
         self._waiting: list[_Started] = []
         self._listener = listener
         self._wait_killable = wait_killable
@@ -144,7 +144,7 @@ class Gate:
             self._receive()
         return True
 
-    def resume(self, held: Held) -> None:
+    def resume(self, held: HeldCall) -> None:
         """Perform what is left of a held call and answer it; nothing, when its thread has died."""
         if held not in self.holds:
             return
@@ -222,7 +222,7 @@ class Gate:
             self._answers.give(started.call, -(error.errno or errno.EIO))
         else:
             if isinstance(wait, Pause):
-                self.holds.append(Held(started, wait))
+                self.holds.append(HeldCall(started, wait))
                 if wait.discard is not None:
                     self._answers.discard(started.call, wait.discard)
             else:

@@ -13,8 +13,8 @@ from chaosckpt.gate.call import CONTINUE, Call, Pause, Reply, Steps, Wait
 from chaosckpt.gate.descriptors import Description, Descriptors
 from chaosckpt.gate.guard import Guard
 from chaosckpt.gate.kernel import pidfd_getfd
-from chaosckpt.gate.memory import Memory
-from chaosckpt.gate.paths import Place, Resolver, Root
+from chaosckpt.gate.memory import ProcessMemory
+from chaosckpt.gate.paths import ResolvedPath, Resolver, Root
 from chaosckpt.gate.processes import Process, Processes
 from chaosckpt.model.fault import Decision, Errno, Hold
 from chaosckpt.model.operation import Address, Operation, Role
@@ -93,7 +93,7 @@ class Tree:
         self.hidden = hidden
         self.keep_data = keep_data
         self.low_descriptors = low_descriptors
-        self.memory = Memory()
+        self.memory = ProcessMemory()
         self.guard = guard
         self._rank = rank
         self._decode = decode
@@ -110,12 +110,12 @@ class Tree:
     def text(self, call: Call, index: int) -> bytes:
         return self.memory.text(call.tid, call.arguments[index])
 
-    def place(self, call: Call, directory: int | None, index: int, *, follow: bool) -> Place:
+    def place(self, call: Call, directory: int | None, index: int, *, follow: bool) -> ResolvedPath:
         """The place named by path argument `index`, relative to descriptor argument `directory` (None: the cwd)."""
         start = 0xFFFFFF9C if directory is None else call.descriptor(directory)
         return self.resolver.place(call.process, call.tid, start, self.text(call, index), follow=follow)
 
-    def entry(self, call: Call, directory: int | None, index: int) -> Place:
+    def entry(self, call: Call, directory: int | None, index: int) -> ResolvedPath:
         """The same for a call that makes, moves or removes the name itself."""
         start = 0xFFFFFF9C if directory is None else call.descriptor(directory)
         return self.resolver.place(call.process, call.tid, start, self.text(call, index), follow=False, entry=True)
@@ -217,7 +217,7 @@ class Tree:
         return result
 
     def by_path(
-        self, call: Call, op: str, place: Place, action: Callable[[], Any], **fields: Any
+        self, call: Call, op: str, place: ResolvedPath, action: Callable[[], Any], **fields: Any
     ) -> Generator[Wait, None, int]:
         """An operation on a tracked place, whose action's value is of no interest: success is 0."""
         held = place.description

@@ -18,7 +18,7 @@ from chaosckpt.measure.measurement import (
     StorageLatency,
     slowest,
 )
-from chaosckpt.measure.space import Peaks
+from chaosckpt.measure.storage_use import Peaks
 from chaosckpt.training.metered import Metered, MeteredRecovery, MeteredSave
 
 NO_TIME = 1e-9

@@ -29,7 +29,7 @@ PATIENCE_SECONDS = 60.0
 """What a job without faults is thought to take, for deadlines only: a save of any size may keep a disk busy for long."""
 
 
-class Job:
+class MeasuredJob:
     """One job on an arena. `cold` carries the same tiers by nodes that launch their ranks by exec, for restarts."""
 
     def __init__(self, scenario: Scenario, arena: Arena, cold: Arena | None) -> None:
@@ -141,7 +141,7 @@ class MeasuredAttempt(Listener):
 
 
 @contextmanager
-def open_job(scenario: Scenario, *, modules: Sequence[str] = (), restarts: bool = True) -> Iterator[Job]:
+def open_job(scenario: Scenario, *, modules: Sequence[str] = (), restarts: bool = True) -> Iterator[MeasuredJob]:
     """A job on this machine, never under the gate; its processes and storage are gone at the end.
 
     With `restarts` it has a second node, whose ranks are started by exec.
@@ -163,7 +163,7 @@ def open_job(scenario: Scenario, *, modules: Sequence[str] = (), restarts: bool 
         if restarts:
             fresh = msgspec.structs.replace(scenario, run=msgspec.structs.replace(scenario.run, launch="exec"))
             cold = Arena([_node(fresh, local / "f", local / "f", warm.modules, stack)] * count, directory, local)
-        yield Job(scenario, Arena([warm] * count, directory, local), cold)
+        yield MeasuredJob(scenario, Arena([warm] * count, directory, local), cold)
 
 
 def _node(scenario: Scenario, logs: Path, temporary: Path, modules: tuple[str, ...], stack: ExitStack) -> LocalNode:

@@ -10,11 +10,13 @@ from importlib import metadata
 
 from chaosckpt.engine.wire.programs import MeasuringProgram
 from chaosckpt.engine.wire.versions import of
-from chaosckpt.measure import checks, figures, neighbours, notes, restarts, space
+from chaosckpt.measure import figures, neighbours, notes, restarts
+from chaosckpt.measure import preconditions as checks
+from chaosckpt.measure import storage_use as space
 from chaosckpt.measure.failure_rate import assumed
 from chaosckpt.measure.file_system import file_systems
 from chaosckpt.measure.interval import advise, measured_inputs
-from chaosckpt.measure.job import Job, open_job
+from chaosckpt.measure.job import MeasuredJob, open_job
 from chaosckpt.measure.measurement import (
     Capacity,
     Contention,
@@ -24,7 +26,7 @@ from chaosckpt.measure.measurement import (
     Restart,
     ScalePoint,
 )
-from chaosckpt.measure.sweep import MeasureOptions, Point, points
+from chaosckpt.measure.sweep import MeasureOptions, SweepPoint, points
 from chaosckpt.model.topology import Topology
 from chaosckpt.training.metered import Metered, MeteredRecovery
 
@@ -84,7 +86,7 @@ def measure(options: MeasureOptions, progress: Progress = lambda text: None) -> 
         return full.result(scale)
 
 
-def _saves(job: Job, point: Point, options: MeasureOptions, progress: Progress) -> tuple[Metered, ...]:
+def _saves(job: MeasuredJob, point: SweepPoint, options: MeasureOptions, progress: Progress) -> tuple[Metered, ...]:
     """The saves of a job that begins anew."""
     saves = "1 save" if options.repeats == 1 else f"{options.repeats} saves"
     progress(f"{saves}{f' after {options.warm_up}' if options.warm_up else ''}, {point.in_words}")
@@ -99,7 +101,7 @@ def _saves(job: Job, point: Point, options: MeasureOptions, progress: Progress) 
     return job.run(point.topology, order, f"saving with {point.in_words}")
 
 
-def _sweep_point(job: Job, point: Point, options: MeasureOptions, progress: Progress) -> ScalePoint:
+def _sweep_point(job: MeasuredJob, point: SweepPoint, options: MeasureOptions, progress: Progress) -> ScalePoint:
     """A further point of a sweep: its saves, and restarts with a warm page cache."""
     ranks = _saves(job, point, options, progress)
     lose_local(job, point.topology)
@@ -111,7 +113,7 @@ def _sweep_point(job: Job, point: Point, options: MeasureOptions, progress: Prog
 class _Full:
     """The largest point, measured in full."""
 
-    def __init__(self, job: Job, point: Point, options: MeasureOptions, progress: Progress) -> None:
+    def __init__(self, job: MeasuredJob, point: SweepPoint, options: MeasureOptions, progress: Progress) -> None:
         self.job = job
         self.point = point
         self.options = options
@@ -139,7 +141,7 @@ class _Full:
             self.job.run(self.point.topology, order, "the saves whose space is watched")
         return watch.peaks(SPACE_SAVES)
 
-    def take_beside(self, others: Sequence[Job]) -> None:
+    def take_beside(self, others: Sequence[MeasuredJob]) -> None:
         """Measure its saves again, beside neighbours."""
         order = MeasuringProgram(kind="plain", warm_up=self.options.warm_up, repeats=self.options.repeats, steps=STEPS)
         self.contention = neighbours.contention(self.job, others, self.point, order, self.progress)
@@ -210,7 +212,7 @@ NOT_TESTED = (
 )
 
 
-def lose_local(job: Job, topology: Topology) -> None:
+def lose_local(job: MeasuredJob, topology: Topology) -> None:
     """Node-local storage is gone in a fresh allocation; it is kept for a target that doesn't claim to do without it."""
     if job.guarantees & SURVIVES_LOCAL:
         job.drop_local(topology)

@@ -12,16 +12,16 @@ from chaosckpt.engine.golden.census import failure
 from chaosckpt.engine.wire.programs import MeasuringProgram
 from chaosckpt.errors import ChaosckptError, HarnessError, UsageError
 from chaosckpt.measure.figures import NO_TIME
-from chaosckpt.measure.job import Job, open_job
+from chaosckpt.measure.job import MeasuredJob, open_job
 from chaosckpt.measure.measurement import Contention, Spread, slowest
-from chaosckpt.measure.sweep import Point
+from chaosckpt.measure.sweep import SweepPoint
 from chaosckpt.training.metered import Metered, MeteredSave
 
 
 class Neighbour:
     """A job that saves without an end in a thread of this process, from `begin` to `end`."""
 
-    def __init__(self, job: Job, point: Point) -> None:
+    def __init__(self, job: MeasuredJob, point: SweepPoint) -> None:
         self.saves: dict[int, list[MeteredSave]] = {rank: [] for rank in range(point.topology.world_size)}
         self._job = job
         self._run = job.attempt(point.topology, MeasuringProgram(kind="neighbour"), self._told)
@@ -67,7 +67,7 @@ class Neighbour:
 
 
 @contextmanager
-def open_neighbours(job: Job, count: int) -> Iterator[list[Job]]:
+def open_neighbours(job: MeasuredJob, count: int) -> Iterator[list[MeasuredJob]]:
     """So many jobs like this one, on storage of their own beside its."""
     modules = job.arena.nodes[0].modules
     with ExitStack() as stack:
@@ -75,7 +75,11 @@ def open_neighbours(job: Job, count: int) -> Iterator[list[Job]]:
 
 
 def contention(
-    job: Job, others: Sequence[Job], point: Point, order: MeasuringProgram, progress: Callable[[str], None]
+    job: MeasuredJob,
+    others: Sequence[MeasuredJob],
+    point: SweepPoint,
+    order: MeasuringProgram,
+    progress: Callable[[str], None],
 ) -> tuple[Contention, ...]:
     """The job's saves beside one neighbour, beside two, and so on, compared with what it and they take alone just before.
 
@@ -97,7 +101,12 @@ def contention(
 
 
 def _beside(
-    job: Job, others: Sequence[Job], point: Point, order: MeasuringProgram, alone: Spread, their_own: Sequence[float]
+    job: MeasuredJob,
+    others: Sequence[MeasuredJob],
+    point: SweepPoint,
+    order: MeasuringProgram,
+    alone: Spread,
+    their_own: Sequence[float],
 ) -> Contention:
     for each in (job, *others):
         each.begin(point.workload)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from chaosckpt.measure import figures
 from chaosckpt.measure.measurement import Contention
-from chaosckpt.measure.space import Peaks
+from chaosckpt.measure.storage_use import Peaks
 from chaosckpt.report.quantities import bytes_text
 from chaosckpt.training.metered import Metered
 

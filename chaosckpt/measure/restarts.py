@@ -14,7 +14,7 @@ import msgspec
 from chaosckpt.engine.wire.programs import MeasuringProgram
 from chaosckpt.errors import UsageError
 from chaosckpt.measure.figures import restart
-from chaosckpt.measure.job import Job
+from chaosckpt.measure.job import MeasuredJob
 from chaosckpt.measure.measurement import Restart
 from chaosckpt.model.topology import Topology
 from chaosckpt.training.metered import Metered
@@ -90,7 +90,7 @@ class Restarts(msgspec.Struct, frozen=True):
 
 
 def restarted(
-    job: Job, topology: Topology, repeats: int, progress: Callable[[str], None], *, cold: bool
+    job: MeasuredJob, topology: Topology, repeats: int, progress: Callable[[str], None], *, cold: bool
 ) -> tuple[tuple[Metered, ...], ...]:
     """So many restarts, one after another. Before each one the checkpoint's files are read, or put out of the page cache."""
     lives = []
@@ -112,7 +112,9 @@ def restarted(
     return tuple(lives)
 
 
-def measured(job: Job, topology: Topology, repeats: int, progress: Callable[[str], None]) -> tuple[Restarts, ...]:
+def measured(
+    job: MeasuredJob, topology: Topology, repeats: int, progress: Callable[[str], None]
+) -> tuple[Restarts, ...]:
     """Warm restarts, then cold ones where the cache can be emptied; else the warm ones' note says why it can't."""
     lives = restarted(job, topology, repeats, progress, cold=False)
     why = why_not_cold(_files(job, topology))
@@ -142,5 +144,5 @@ def why_not_cold(files: Sequence[Path]) -> str:
     return ""
 
 
-def _files(job: Job, topology: Topology) -> list[Path]:
+def _files(job: MeasuredJob, topology: Topology) -> list[Path]:
     return files_below([directory for _, directory in job.directories(topology)])

@@ -37,7 +37,7 @@ COPIES = 3
 """Of every parameter in a checkpoint: itself and AdamW's two moments."""
 
 
-class Point(msgspec.Struct, frozen=True):
+class SweepPoint(msgspec.Struct, frozen=True):
     """One job to be measured."""
 
     topology: Topology
@@ -51,7 +51,7 @@ class Point(msgspec.Struct, frozen=True):
         return f"{ranks} rank{'' if ranks == 1 else 's'} and {size} of tensors"
 
 
-def points(options: MeasureOptions) -> tuple[Point, ...]:
+def points(options: MeasureOptions) -> tuple[SweepPoint, ...]:
     """The jobs to be measured, each once; the last one is the largest, whose figures are reported in full.
 
     Ranks are varied at the largest size, and sizes at the largest number of ranks. Raises UsageError.
@@ -59,9 +59,9 @@ def points(options: MeasureOptions) -> tuple[Point, ...]:
     settings, workload = options.scenario.topology, options.scenario.workload
     topologies = [topology_of(count, settings) for count in options.ranks] or [settings.topologies[0]]
     workloads = [sized(workload, size) for size in options.sizes] or [workload]
-    largest = Point(topologies[-1], workloads[-1])
-    varied = [Point(topology, workloads[-1]) for topology in topologies]
-    varied += [Point(topologies[-1], sized_workload) for sized_workload in workloads]
+    largest = SweepPoint(topologies[-1], workloads[-1])
+    varied = [SweepPoint(topology, workloads[-1]) for topology in topologies]
+    varied += [SweepPoint(topologies[-1], sized_workload) for sized_workload in workloads]
     return (*dict.fromkeys(point for point in varied if point != largest), largest)
 
 

@@ -77,7 +77,7 @@ class CampaignSummary(msgspec.Struct, frozen=True, kw_only=True):
     interrupted: bool = False
     prefixes: int = 0
     """On the storage of the fault-free run, as it was after so many of its operations, recovery was tried."""
-    bare: tuple[str, ...] = ()
+    recovery_gaps: tuple[str, ...] = ()
     """Those of the operations after which it found less than the newest finished save, in words."""
     remarks: tuple[str, ...] = ()
     """Of a command: what could not be judged, or was guessed, in sentences."""

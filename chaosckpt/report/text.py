@@ -116,9 +116,9 @@ def _counts(text: Text, summary: CampaignSummary) -> None:
 def _recoverable(summary: CampaignSummary) -> str:
     """What recovery found on the storage as it was after each operation of a fault-free run."""
     tried = f"recovery was tried after each of {plural(summary.prefixes, 'operation')} of a fault-free run"
-    if not summary.bare:
+    if not summary.recovery_gaps:
         return f"{tried}: an acceptable checkpoint was left each time"
-    return f"{tried}. After {len(summary.bare)} of them no acceptable checkpoint was left, first {summary.bare[0]}"
+    return f"{tried}. After {len(summary.recovery_gaps)} of them no acceptable checkpoint was left, first {summary.recovery_gaps[0]}"
 
 
 def _coverage(text: Text, coverage: Coverage) -> None:

@@ -15,7 +15,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from chaosckpt.model.scenario import WorkloadSettings
-from chaosckpt.training.reduction import average_in_order
+from chaosckpt.training.averaging import average_in_order
 from chaosckpt.training.state import TrainState
 
 OUTPUTS = 4

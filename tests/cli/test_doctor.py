@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from chaosckpt.cli import checks
-from chaosckpt.cli.checks import Check
+from chaosckpt.cli import machine as checks
 from chaosckpt.cli.doctor import text
-from chaosckpt.gate.probe import probe
+from chaosckpt.cli.machine import Check
+from chaosckpt.gate.support import probe
 
 
 def test_this_machine(run):

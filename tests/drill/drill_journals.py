@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from chaosckpt.drill.evidence import Findings, judge
-from chaosckpt.drill.restart import Allocated, Restart
-from chaosckpt.engine.wire.reports import Surroundings
+from chaosckpt.drill.restart import Allocated, ObservedRestart
+from chaosckpt.engine.wire.reports import RankEnvironment
 from chaosckpt.model import journal as j
 from chaosckpt.model.digest import StateDigest
 from chaosckpt.model.scenario import DrillSettings, Scenario
@@ -54,10 +54,10 @@ def refused(
     return story.ends("failed")
 
 
-def around(rank: int, pid: int = 0, *, fresh: bool = True) -> Surroundings:
+def around(rank: int, pid: int = 0, *, fresh: bool = True) -> RankEnvironment:
     """What a rank found, of an old allocation or of a fresh one."""
     main = "chaosckpt.engine.rank.main" if fresh else "chaosckpt.engine.forkserver.server"
-    return Surroundings(
+    return RankEnvironment(
         rank=rank,
         pid=pid or 200 + rank,
         began=str(pid or 200 + rank),
@@ -73,18 +73,18 @@ def around(rank: int, pid: int = 0, *, fresh: bool = True) -> Surroundings:
 
 def restart(
     story: TargetJournal, *, new: bool = True, files: int = 0, scenario: Scenario = SCENARIO, **more: object
-) -> tuple[Restart, Findings]:
+) -> tuple[ObservedRestart, Findings]:
     """The restart that this story tells, judged. `more` changes what the new ranks found around them."""
     if not isinstance(story.events[-1], j.TrialEnded):
         story.events.append(j.TrialEnded())
     journal = j.Journal(tuple(story.events))
     ranks = tuple(msgspec.structs.replace(around(rank), **more) for rank in range(story.world))
-    told = Restart(
+    told = ObservedRestart(
         journal=journal,
         topology=Topology(story.ranks),
         known_step=KNOWN,
-        old=Allocated(surroundings=(around(0, 100, fresh=False), around(1, 101, fresh=False))),
-        new=Allocated(surroundings=ranks) if new else None,
+        old=Allocated(environments=(around(0, 100, fresh=False), around(1, 101, fresh=False))),
+        new=Allocated(environments=ranks) if new else None,
         local_files={0: files, 1: 0},
     )
     return told, judge(scenario, journal, BUILT_IN)

@@ -11,7 +11,7 @@ import pytest
 from chaosckpt.engine.rank.instruments import seccomp
 from chaosckpt.engine.wire.programs import MeasuringProgram
 from chaosckpt.errors import HarnessError, UsageError
-from chaosckpt.measure.job import Job, open_job
+from chaosckpt.measure.job import MeasuredJob, open_job
 from chaosckpt.measure.sweep import checkpoint_bytes
 from chaosckpt.model.scenario import WorkloadSettings
 from chaosckpt.model.topology import Topology
@@ -23,18 +23,18 @@ RANDOM_STREAMS = 5056 + 8 * 628 + 8 * 627 + 8 * 4
 
 
 @pytest.fixture(scope="module")
-def atomic() -> Iterator[Job]:
+def atomic() -> Iterator[MeasuredJob]:
     with open_job(scenario_of("torch-save-atomic"), restarts=False) as job:
         yield job
 
 
 @pytest.fixture(scope="module")
-def background() -> Iterator[Job]:
+def background() -> Iterator[MeasuredJob]:
     with open_job(scenario_of("dcp-async"), restarts=False) as job:
         yield job
 
 
-def sizes(job: Job) -> dict[str, int]:
+def sizes(job: MeasuredJob) -> dict[str, int]:
     """Bytes of all files by tier, by a walk of this test's own."""
     found: dict[str, int] = {}
     for tier, directory in job.directories(TWO):
@@ -43,7 +43,7 @@ def sizes(job: Job) -> dict[str, int]:
     return found
 
 
-def test_counts_of_saves_are_exact(atomic: Job):
+def test_counts_of_saves_are_exact(atomic: MeasuredJob):
     """As many samples as were ordered, logical bytes as the workload says, sizes as they lie on disk, two kept of five."""
     atomic.begin(WorkloadSettings())
     order = MeasuringProgram(
@@ -75,7 +75,7 @@ def test_counts_of_saves_are_exact(atomic: Job):
     assert not list(atomic.arena.directory.glob("probe/*"))
 
 
-def test_asynchronous_saves_are_measured_beside_training(background: Job):
+def test_asynchronous_saves_are_measured_beside_training(background: MeasuredJob):
     """Each has steps beside it, a timeline of what is under way that ends with none, and no more than one at once."""
     background.begin(WorkloadSettings())
     ranks = background.run(TWO, MeasuringProgram(kind="saves", repeats=2, steps=1), "the saves")
@@ -92,14 +92,14 @@ def test_asynchronous_saves_are_measured_beside_training(background: Job):
     assert len(steps) == 1, "ranks step together"
 
 
-def test_plain_saves_have_nothing_beside_them(background: Job):
+def test_plain_saves_have_nothing_beside_them(background: MeasuredJob):
     """The saves whose space is watched, and those beside neighbours."""
     background.begin(WorkloadSettings())
     ranks = background.run(TWO, MeasuringProgram(kind="plain", repeats=1), "the saves")
     assert all(metered.overlaps == () and metered.backlog is None for metered in ranks)
 
 
-def test_a_restart_has_its_parts(atomic: Job):
+def test_a_restart_has_its_parts(atomic: MeasuredJob):
     """It loads the last save, in the stages that the target marks, and trains one step."""
     atomic.begin(WorkloadSettings())
     atomic.run(TWO, MeasuringProgram(kind="plain", repeats=2, steps=2), "the saves")
@@ -119,7 +119,7 @@ def test_a_restart_has_its_parts(atomic: Job):
         assert recovery.io.read_chars > RANDOM_STREAMS
 
 
-def test_a_restart_of_nothing_is_told(atomic: Job):
+def test_a_restart_of_nothing_is_told(atomic: MeasuredJob):
     """A job that is told to resume and finds nothing raises, and that is the sentence."""
     atomic.begin(WorkloadSettings())
     atomic.run(TWO, MeasuringProgram(kind="plain", repeats=1), "the saves")
@@ -132,7 +132,7 @@ def test_a_restart_of_nothing_is_told(atomic: Job):
 
 def test_nothing_is_measured_under_the_gate(dcp: Case):
     """Ranks of an arena with a gate see its filter on themselves, and the measurement ends there."""
-    job = Job(dcp.scenario, dcp.arena, None)
+    job = MeasuredJob(dcp.scenario, dcp.arena, None)
     dcp.arena.reset()
     with pytest.raises(HarnessError, match=r"rank \d runs under \d system call filter\(s\) of its own"):
         job.run(TWO, MeasuringProgram(kind="plain", repeats=1), "the saves")

@@ -22,7 +22,7 @@ PRACTISE = """
 import os, torch
 from chaosckpt.engine.forkserver import warm_up
 torch.set_num_threads(1)
-warm_up.practise()
+warm_up.warm_up()
 print(len(os.listdir("/proc/self/task")))
 """
 
@@ -31,7 +31,7 @@ def test_practice_leaves_nothing_behind(tmp_path, monkeypatch):
     """After practising the random streams stand where they stood, and no file is left."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     states = random.getstate(), numpy.random.get_state(legacy=False), torch.get_rng_state()
-    warm_up.practise()
+    warm_up.warm_up()
     assert random.getstate() == states[0]
     numpy.testing.assert_equal(numpy.random.get_state(legacy=False), states[1])
     assert torch.equal(torch.get_rng_state(), states[2])

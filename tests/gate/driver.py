@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chaosckpt.gate import Gate, Held, Root, install
+from chaosckpt.gate import Gate, HeldCall, Root, install
 from chaosckpt.model.fault import Decision
 from chaosckpt.model.operation import Operation
 
@@ -125,7 +125,7 @@ def _child(
 
 def serve(
     *trees: Supervised,
-    when_held: Callable[[Supervised, Held], None] | None = None,
+    when_held: Callable[[Supervised, HeldCall], None] | None = None,
     also: tuple[int, Callable[[], None]] | None = None,
 ) -> None:
     """One poll loop over several gates until every tree has gone; then frees them and reaps their root processes.
@@ -179,7 +179,7 @@ def _ended(tree: Supervised) -> bool:
 
 
 def run(
-    program: Callable[[], object], *, when_held: Callable[[Supervised, Held], None] | None = None, **options: object
+    program: Callable[[], object], *, when_held: Callable[[Supervised, HeldCall], None] | None = None, **options: object
 ) -> Supervised:
     """Launch and serve one tree; its observed operations, exit status and untraced sentences are in the result."""
     tree = launch(program, **options)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from chaosckpt.gate import Held, Root
+from chaosckpt.gate import HeldCall, Root
 from chaosckpt.model.fault import Decision, Errno, Hold, Short
 from chaosckpt.model.operation import Operation
 from tests.gate.driver import Supervised, fails, launch, run, serve
@@ -91,14 +91,14 @@ def test_a_held_thread_is_known_while_others_go_on(tmp_path: Path) -> None:
         thread.join()
 
     told: list[tuple[str, int]] = []
-    kept: list[Held] = []
+    kept: list[HeldCall] = []
 
     def decide(it: Operation) -> Decision:
         if it.address.op == "write" and it.address.nth == 1:
             return Hold("torn", 10)
         return Hold() if it.address.op == "mkdir" else None
 
-    def when_held(tree: Supervised, held: Held) -> None:
+    def when_held(tree: Supervised, held: HeldCall) -> None:
         told.append((held.when, os.stat(tmp_path / "f").st_size))
         kept.append(held)
         assert held.tid in tree.gate.held_threads()
@@ -146,7 +146,7 @@ def test_any_operation_can_be_held_and_resumed(tmp_path: Path, op: str, when: st
 
     held: list[str] = []
 
-    def when_held(tree: Supervised, it: Held) -> None:
+    def when_held(tree: Supervised, it: HeldCall) -> None:
         held.append(it.operation.address.op)
         tree.gate.resume(it)
 
@@ -276,7 +276,7 @@ def test_what_a_held_open_has_opened_outlives_another_process(tmp_path: Path) ->
         assert (tmp_path / "f").read_bytes() == DATA
         os.waitpid(child, 0)
 
-    def on_hold(tree: Supervised, held: Held) -> None:
+    def on_hold(tree: Supervised, held: HeldCall) -> None:
         os.kill(int(os.read(ready, 20)), signal.SIGKILL)
         assert select.select([tree.gate.fileno()], [], [], 20)[0]
         tree.gate.serve()  # It learns of the death, the only thing that can happen now.

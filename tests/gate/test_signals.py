@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chaosckpt.gate import Held, Root
+from chaosckpt.gate import HeldCall, Root
 from chaosckpt.model.fault import Decision, Hold
 from chaosckpt.model.operation import Operation
 from tests.gate.driver import Supervised, launch, run, serve
@@ -98,7 +98,7 @@ def test_a_signal_while_held(tmp_path: Path, *, wait_killable: bool) -> None:
     def decide(it: Operation) -> Decision:
         return Hold() if it.address.op == "write" else None
 
-    def when_held(tree: Supervised, held: Held) -> None:
+    def when_held(tree: Supervised, held: HeldCall) -> None:
         os.kill(tree.pid, signal.SIGUSR1)
         if wait_killable:
             tree.gate.resume(held)
@@ -134,7 +134,7 @@ def test_a_stopped_program_goes_on(tmp_path: Path) -> None:
     def decide(it: Operation) -> Decision:
         return Hold("torn", 2) if it.address.op == "write" else None
 
-    def when_held(tree: Supervised, held: Held) -> None:
+    def when_held(tree: Supervised, held: HeldCall) -> None:
         os.kill(tree.pid, signal.SIGSTOP)
         tree.gate.resume(held)
         os.kill(tree.pid, signal.SIGCONT)

@@ -8,7 +8,7 @@ import msgspec
 
 from chaosckpt.measure import figures
 from chaosckpt.measure.measurement import Spread
-from chaosckpt.measure.space import Peaks, peaks
+from chaosckpt.measure.storage_use import Peaks, peaks
 from chaosckpt.training.metered import (
     Counters,
     Metered,

@@ -10,7 +10,7 @@ from chaosckpt.errors import UsageError
 from chaosckpt.measure.job import open_job
 from chaosckpt.measure.measurement import Spread
 from chaosckpt.measure.neighbours import Neighbour, compared, completions
-from chaosckpt.measure.sweep import Point
+from chaosckpt.measure.sweep import SweepPoint
 from chaosckpt.model.scenario import WorkloadSettings
 from chaosckpt.model.topology import Topology
 from chaosckpt.training.metered import Counters, Metered, MeteredSave
@@ -74,7 +74,7 @@ def test_a_neighbour_that_fails_is_told():
     target = f"{Path(__file__).with_name('saves_once.py')}:SavesOnce"
     with open_job(scenario_of(target, ((1,),)), restarts=False) as job:
         job.begin(WorkloadSettings())
-        neighbour = Neighbour(job, Point(Topology((1,)), WorkloadSettings()))
+        neighbour = Neighbour(job, SweepPoint(Topology((1,)), WorkloadSettings()))
         neighbour.begin()
         assert [save.step for save in neighbour.saves[0]][:1] == [2]
         neighbour.join()
@@ -86,7 +86,7 @@ def test_neighbours_end_when_they_are_told():
     """Its ranks are killed in the midst of saving, and what they had saved until then is there."""
     with open_job(scenario_of("torch-save-atomic", ((1,),)), restarts=False) as job:
         job.begin(WorkloadSettings())
-        neighbour = Neighbour(job, Point(Topology((1,)), WorkloadSettings()))
+        neighbour = Neighbour(job, SweepPoint(Topology((1,)), WorkloadSettings()))
         neighbour.begin()
         neighbour.end()
         steps = [save.step for save in neighbour.saves[0]]

@@ -100,7 +100,9 @@ def test_a_trial_by_name_may_pass():
 def test_recovery_after_each_operation_is_told_with_its_first_gap():
     """How often nothing acceptable was left, and where first; one operation is one."""
     gap = "after rank 1 opened rank-1.pt for writing: step 2 was gone and nothing had replaced it"
-    assert f"After 12 of them no acceptable checkpoint was left, first {gap}" in shown(prefixes=21, bare=(gap,) * 12)
+    assert f"After 12 of them no acceptable checkpoint was left, first {gap}" in shown(
+        prefixes=21, recovery_gaps=(gap,) * 12
+    )
     assert "after each of 1 operation of a fault-free run: an acceptable checkpoint was left" in shown(prefixes=1)
 
 

@@ -40,8 +40,8 @@ def up(settings: NodeSettings) -> Ready | Refused:
         modules = modules or _rehearse(settings)
         import_all(modules)
         # Within the node's own directory: what a kill leaves of it is cleared away with that.
-        if _in_child(lambda: practise(settings.directory)):
-            practise(settings.directory)
+        if _in_child(lambda: warm_up(settings.directory)):
+            warm_up(settings.directory)
     return Ready(facts, modules, len(os.listdir("/proc/self/task")))
 
 
@@ -74,7 +74,7 @@ def target_facts(settings: NodeSettings) -> TargetFacts:
     )
 
 
-def practise(base: str = "") -> None:
+def warm_up(base: str = "") -> None:
     """Train, save and load a tiny job without any target, so that ranks find this code run in: half of a rank's first save is that.
 
     A target's own code runs in ranks only: what it keeps in its modules must not be shared among them. Random streams stay as

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from chaosckpt.commands.labels import BEGINS
 from chaosckpt.commands.naming import Naming
-from chaosckpt.commands.rolling import Saves, nth_number
-from chaosckpt.engine.wire.reports import Mark, Report
+from chaosckpt.commands.rolling import SaveCounter, nth_number
+from chaosckpt.engine.wire.reports import Report, StageMark
 from chaosckpt.model.journal import Acknowledged, Finished, Recovered, RecoveryStarted, SaveStarted
 from chaosckpt.model.operation import MARK, Address, Operation
 
@@ -69,7 +69,7 @@ class ReportedPhase(Phase):
             case SaveStarted():
                 self.name, self.step, self.stage, self._marked = "save", report.step, "persist", False
                 self._started.append(report.step)
-            case Mark():
+            case StageMark():
                 self.stage, self._marked = report.stage, True
             case Acknowledged() | Finished():
                 pass
@@ -98,7 +98,7 @@ class ObservedPhase(Phase):
         self.name, self.stage = "recover", "discover"
         self._naming = naming
         self._numbers = numbers
-        self._saves = Saves(naming) if naming is not None and naming.rolling else None
+        self._saves = SaveCounter(naming) if naming is not None and naming.rolling else None
 
     def see(self, operation: Operation) -> None:
         step = self._step(operation)

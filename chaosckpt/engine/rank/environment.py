@@ -10,14 +10,14 @@ from pathlib import Path
 from chaosckpt.engine.wire import versions
 from chaosckpt.engine.wire.orders import Place
 from chaosckpt.engine.wire.process_tree import started
-from chaosckpt.engine.wire.reports import Surroundings
+from chaosckpt.engine.wire.reports import RankEnvironment
 
 _FILTERS = "Seccomp_filters:"
 
 
-def look_around(place: Place) -> Surroundings:
+def look_around(place: Place) -> RankEnvironment:
     """What this process sees now. Changes nothing; reads /proc, the tiers' directories and what is installed."""
-    return Surroundings(
+    return RankEnvironment(
         rank=place.rank,
         pid=os.getpid(),
         began=started(os.getpid()),

@@ -15,7 +15,7 @@ import msgspec
 
 from chaosckpt.engine.wire.channel import Channel
 from chaosckpt.engine.wire.orders import RankOrder
-from chaosckpt.engine.wire.reports import Mark, Rendezvous, Report
+from chaosckpt.engine.wire.reports import Rendezvous, Report, StageMark
 from chaosckpt.gate.install import pass_gate
 from chaosckpt.model.journal import Raised
 from chaosckpt.plugins import load_target
@@ -92,7 +92,7 @@ class JobProgram:
 
     def mark(self, stage: str) -> None:
         """The target says that a stage of its begins."""
-        self.report(Mark(self.rank, stage))
+        self.report(StageMark(self.rank, stage))
 
     def raised(self, error: BaseException) -> None:
         """Report the exception that ended this program."""

@@ -92,9 +92,9 @@ def program_of(order: RankOrder, channel: Channel, ordered: JobOrder) -> JobProg
 
             return Audit(order, channel, ordered)
         case ReferenceProgram():
-            from chaosckpt.engine.rank.reference import Reference
+            from chaosckpt.engine.rank.reference import ReferenceJob
 
-            return Reference(order, channel, ordered)
+            return ReferenceJob(order, channel, ordered)
         case MeasuringProgram():
             from chaosckpt.engine.rank.measuring import Measuring
 

@@ -17,7 +17,7 @@ from chaosckpt.training.loop import Job, train_step
 from chaosckpt.training.state import TrainState
 
 
-class Reference(JobProgram):
+class ReferenceJob(JobProgram):
     """What the job under test should have trained: no checkpointer touches this state."""
 
     def __init__(self, order: RankOrder, channel: Channel, program: ReferenceProgram) -> None:

@@ -36,14 +36,14 @@ from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.engine.wire.reports import (
     Held,
     ImportedModules,
-    Mark,
     Measured,
     Push,
+    RankEnvironment,
     Referred,
     Retained,
+    StageMark,
     Stepping,
     Struck,
-    Surroundings,
 )
 from chaosckpt.model import journal as j
 from chaosckpt.model.fault import Fault
@@ -54,7 +54,7 @@ __all__ = ["AttemptRun", "Heard", "Listener", "Record"]
 
 SINGLE_STEP = -1
 """What holds an operation that no fault names: the rank is stepped, operation by operation."""
-Heard = Retained | Referred | Measured | Surroundings | Stepping
+Heard = Retained | Referred | Measured | RankEnvironment | Stepping
 """What ranks report that is no event of a journal."""
 
 
@@ -158,9 +158,9 @@ class AttemptRun:
 
     def _hear(self, message: Push) -> None:
         match message:
-            case Mark() | ImportedModules():
+            case StageMark() | ImportedModules():
                 pass
-            case Retained() | Referred() | Measured() | Surroundings() | Stepping():
+            case Retained() | Referred() | Measured() | RankEnvironment() | Stepping():
                 self._listener.heard(message)
             case Held():
                 self._hold(message)

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from chaosckpt.errors import UsageError
-from chaosckpt.gate.probe import Probe
+from chaosckpt.gate.support import Probe
 from chaosckpt.model.scenario import Scenario
 
 Mode = Literal["seccomp", "none"]
@@ -20,7 +20,7 @@ Mode = Literal["seccomp", "none"]
 def tried() -> Probe:
     """What a child process found when it put itself under a gate. A filter can't be taken off, so it is a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "chaosckpt.gate.probe"], capture_output=True, text=True, check=False
+        [sys.executable, "-P", "-m", "chaosckpt.gate.support"], capture_output=True, text=True, check=False
     )
     try:
         return msgspec.json.decode(done.stdout, type=Probe)

@@ -15,7 +15,7 @@ class TrainingProgram(msgspec.Struct, frozen=True, kw_only=True, tag_field="prog
     stop_after: int | None = None
     """End the job in order once the save of this step is acknowledged."""
     report_environment: bool = False
-    """Report, before the target is made, what the rank finds around it (Surroundings)."""
+    """Report, before the target is made, what the rank finds around it (RankEnvironment)."""
 
 
 class AuditProgram(msgspec.Struct, frozen=True, kw_only=True, tag_field="program", tag="audit"):

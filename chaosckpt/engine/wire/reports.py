@@ -39,7 +39,7 @@ class Rendezvous(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
     port: int
 
 
-class Mark(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
+class StageMark(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
     """A stage mark by the target."""
 
     rank: int
@@ -69,7 +69,7 @@ class Referred(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
     digest: StateDigest | None = None
 
 
-class Surroundings(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
+class RankEnvironment(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
     """What a rank finds around it when its program begins.
 
     `began` is the start of its process in the kernel's ticks; `argv`, and the names in `environment`, are what it was started with.
@@ -95,8 +95,8 @@ class Measured(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
 
 
 Report = (
-    RecoveryStarted | Recovered | SaveStarted | Outstanding | SaveFailed | Acknowledged | Finished | Raised | Rendezvous | Mark
-    | Stepping | Audited | Retained | Referred | Measured | Surroundings | ImportedModules
+    RecoveryStarted | Recovered | SaveStarted | Outstanding | SaveFailed | Acknowledged | Finished | Raised | Rendezvous | StageMark
+    | Stepping | Audited | Retained | Referred | Measured | RankEnvironment | ImportedModules
 )  # fmt: skip
 """What a rank reports. It waits for one byte after each, so that a report and a fault can't overtake one another."""
 

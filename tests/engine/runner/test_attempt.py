@@ -14,7 +14,7 @@ from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.runner.node_client import Inbox, Node
 from chaosckpt.engine.runner.ranks import Ranks
 from chaosckpt.engine.wire.orders import AttemptOrder
-from chaosckpt.engine.wire.reports import Exited, Held, Mark, Push, Retained, Trouble
+from chaosckpt.engine.wire.reports import Exited, Held, Push, Retained, StageMark, Trouble
 from chaosckpt.errors import HarnessError
 from chaosckpt.faults.cut import Cut
 from chaosckpt.faults.local_storage_loss import LocalStorageLoss
@@ -105,7 +105,7 @@ class Notes(Listener):
 def test_a_listener_hears_what_is_no_event_of_the_journal() -> None:
     """Goal: the journal holds events alone, the end of the attempt last; a stage mark is neither."""
     report = Retained(0, (2, 4))
-    node = ScriptedNode([j.RecoveryStarted(attempt=1, rank=0), report, Mark(0, "commit"), exited(0), exited(1)])
+    node = ScriptedNode([j.RecoveryStarted(attempt=1, rank=0), report, StageMark(0, "commit"), exited(0), exited(1)])
     notes = Notes()
     run, events = attempt(node, listener=notes)
     assert run.run() == "finished"

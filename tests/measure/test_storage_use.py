@@ -8,7 +8,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-from chaosckpt.measure.space import Watch, shared_memory_bytes, storage_bytes
+from chaosckpt.measure.storage_use import Watch, shared_memory_bytes, storage_bytes
 
 
 def test_a_watch_sees_what_comes_and_goes():

@@ -1,6 +1,6 @@
 """Whether the gate works here, really tried: a child puts itself under it, and one of its calls is seen, read and answered.
 
-Run as `python -m chaosckpt.gate.probe`: it prints one JSON object. A process of its own, because a filter can't be taken off.
+Run as `python -m chaosckpt.gate.support`: it prints one JSON object. A process of its own, because a filter can't be taken off.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 
 from chaosckpt.gate import syscalls as k
 from chaosckpt.gate.install import install
-from chaosckpt.gate.memory import Memory
+from chaosckpt.gate.memory import ProcessMemory
 
 PATIENCE_SECONDS = 20
 ANSWER = errno.EXDEV
@@ -116,7 +116,7 @@ def _answer_calls(listener: int, connection: socket.socket) -> str:
 def _points_at_probe(pid: int, address: int) -> bool:
     """Whether the argument is the path of our own mkdir: also the proof that the child's memory can be read."""
     try:
-        return Memory().read(pid, address, len(PROBE_PATH)) == PROBE_PATH
+        return ProcessMemory().read(pid, address, len(PROBE_PATH)) == PROBE_PATH
     except OSError:
         return False
 

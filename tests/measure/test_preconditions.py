@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from chaosckpt.errors import UsageError
-from chaosckpt.measure import checks
-from chaosckpt.measure.sweep import MeasureOptions, Point, checkpoint_bytes, points, sized
+from chaosckpt.measure import preconditions as checks
+from chaosckpt.measure.sweep import MeasureOptions, SweepPoint, checkpoint_bytes, points, sized
 from chaosckpt.model.scenario import CommandSettings, Scenario, StorageSettings, TargetSettings, WorkloadSettings
 from chaosckpt.model.topology import Topology
 
-POINT = Point(Topology((2,)), sized(WorkloadSettings(), 100_000_000))
+POINT = SweepPoint(Topology((2,)), sized(WorkloadSettings(), 100_000_000))
 
 
 def test_a_size_beyond_the_memory():
@@ -27,7 +27,7 @@ def test_a_size_beyond_the_memory():
 
 def test_sharded_models_need_less():
     """Under fsdp2 the ranks share the model out among themselves."""
-    sharded = Point(POINT.topology, sized(WorkloadSettings(strategy="fsdp2"), 100_000_000))
+    sharded = SweepPoint(POINT.topology, sized(WorkloadSettings(strategy="fsdp2"), 100_000_000))
     assert checks.memory_bytes(sharded) < checks.memory_bytes(POINT)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from chaosckpt.engine.subjects import subject_of
 from chaosckpt.errors import UsageError
-from chaosckpt.measure.sweep import FLOAT_BYTES, MeasureOptions, Point, checkpoint_bytes, parameters
+from chaosckpt.measure.sweep import FLOAT_BYTES, MeasureOptions, SweepPoint, checkpoint_bytes, parameters
 from chaosckpt.report.quantities import bytes_text
 
 LIVE_COPIES = 4
@@ -23,7 +23,7 @@ GENERATIONS = 3
 """Two checkpoints that are kept, and one that is being written."""
 
 
-def check(options: MeasureOptions, sweep: Sequence[Point]) -> None:
+def check(options: MeasureOptions, sweep: Sequence[SweepPoint]) -> None:
     """Raise UsageError, with the value and the next step, for what can't be measured here."""
     scenario = options.scenario
     subject_of(scenario).require_target("measure")
@@ -40,7 +40,7 @@ def check(options: MeasureOptions, sweep: Sequence[Point]) -> None:
         check_disk(point, jobs, shutil.disk_usage(directory).free, str(directory))
 
 
-def check_memory(point: Point, jobs: int, available_bytes: int) -> None:
+def check_memory(point: SweepPoint, jobs: int, available_bytes: int) -> None:
     """Raise UsageError where so many jobs of this point don't fit in memory."""
     needed = jobs * memory_bytes(point)
     if needed > available_bytes:
@@ -51,7 +51,7 @@ def check_memory(point: Point, jobs: int, available_bytes: int) -> None:
         )
 
 
-def check_disk(point: Point, jobs: int, free_bytes: int, directory: str) -> None:
+def check_disk(point: SweepPoint, jobs: int, free_bytes: int, directory: str) -> None:
     """Raise UsageError where the checkpoints of so many jobs don't fit on the disk."""
     needed = jobs * GENERATIONS * checkpoint_bytes(point.workload)
     if needed > free_bytes:
@@ -61,7 +61,7 @@ def check_disk(point: Point, jobs: int, free_bytes: int, directory: str) -> None
         )
 
 
-def memory_bytes(point: Point) -> int:
+def memory_bytes(point: SweepPoint) -> int:
     """About what one job takes: every rank holds the whole model under ddp, its share under fsdp2, and what it stages."""
     weight = FLOAT_BYTES * parameters(point.workload)
     ranks = point.topology.world_size
