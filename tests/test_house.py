@@ -118,6 +118,18 @@ def test_no_modules_import_one_another_in_a_circle():
         pytest.fail(" -> ".join(error.args[1]))
 
 
+def test_one_place_asks_what_the_subject_is():
+    """Above the engine and the oracle, the words of a finding alone depend on whether a target or a command is tested."""
+    above = {"cli", "drill", "campaign", "measure", "report", "strategies"}
+    asks = re.compile(r"\bscenario\.command\b|\.command is ")
+    found = [
+        name(path)
+        for path in MODULES
+        if path.relative_to(PACKAGE).parts[0] in above and asks.search(path.read_text(encoding="utf-8"))
+    ]
+    assert found == ["chaosckpt/report/subject_terms.py"]
+
+
 def test_no_path_of_a_machine():
     """No tracked file names the home directory of whoever wrote it, or the checkout in which it was written."""
     listed = (

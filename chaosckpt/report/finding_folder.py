@@ -12,13 +12,12 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
-
 from chaosckpt.model.finding import Evidence, Finding, StoredFile
 from chaosckpt.model.phrasing import plural
 from chaosckpt.model.scenario import Scenario
-from chaosckpt.report.finding_title import expected, title
+from chaosckpt.report.finding_title import capital, expected, title
 from chaosckpt.report.reproduction import NAME
+from chaosckpt.report.subject_terms import SubjectTerms, terms_of
 
 _PATH = re.compile(r"(?:(?<=[\s'\"(\[{,=<`])|^)/(?:[\w.@+~*#%-]+/)*[\w.@+~*#%-]+", re.MULTILINE)
 """Absolute POSIX paths in running text: not the `/` of `tier:relative/path`, of a fraction or of a URL."""
@@ -65,7 +64,7 @@ def readme(
     lines += _script(evidence)
     lines += ["## Expected and seen", "", *_details(finding), "", "## Where it was found", ""]
     lines += [f"- scenario: {scenario.name}" + (f" ({scenario.description})" if scenario.description else "")]
-    lines += [f"- {subject(scenario)}"]
+    lines += [f"- {terms_of(scenario).line}"]
     trials = "1 trial of this campaign has" if finding.count == 1 else f"{finding.count} trials of this campaign have"
     lines += [f"- first trial: {finding.trial}; {trials} this root cause: {finding.cause}"]
     lines += [f"- shrunk with {plural(finding.shrink_trials, 'trial')}"]
@@ -76,23 +75,24 @@ def readme(
 
 def issue(finding: Finding, scenario: Scenario, evidence: Evidence = Evidence()) -> str:  # noqa: B008 - a frozen value
     """A draft to be read, corrected and sent by a person; it holds no path of this machine."""
+    terms = terms_of(scenario)
     lines = [f"# {title(finding, scenario)}", ""]
     lines += ["*A draft made by a test tool. Please read and correct it before you send it.*", ""]
-    lines += ["### What was run", "", _job(scenario), ""]
+    lines += ["### What was run", "", terms.job, ""]
     for excerpt in evidence.code:
         lines += [f"{excerpt.title}:", "", f"```{excerpt.language}", excerpt.text, "```", ""]
     lines += ["### What happened", ""]
     lines += [f"{number}. {entry}" for number, entry in enumerate(evidence.story, 1)] or _faults(finding, exact=False)
     lines += ["", "### Expected", "", expected(finding, scenario), "", "### Seen", ""]
     lines += [
-        f"{_capital(finding.violation.seen or finding.violation.error_type or 'see above')}.".replace("..", "."),
+        f"{capital(finding.violation.seen or finding.violation.error_type or 'see above')}.".replace("..", "."),
         "",
     ]
     if evidence.traceback:
         lines += ["```", *evidence.traceback.rstrip().splitlines(), "```", ""]
     lines += _listing(evidence)
     lines += ["### Reproduce", ""]
-    lines += _for_authors(finding, scenario, evidence)
+    lines += _for_authors(finding, terms, evidence)
     if evidence.versions:
         lines += ["### Versions", "", "```", *evidence.versions, "```", ""]
     return without_local_paths("\n".join(lines))
@@ -108,13 +108,6 @@ def reproduce_command(folder: str) -> str:
     return f"chaosckpt reproduce {shlex.quote(folder)}"
 
 
-def subject(scenario: Scenario) -> str:
-    """What was tested, as in `target: dcp with keep = 2` or `command: python train.py`."""
-    if scenario.command is not None:
-        return f"command: {' '.join(scenario.command.argv)}"
-    return f"target: {scenario.target.use}{_options(scenario)}"
-
-
 _NAMED = {"cpu_flags": "digest of the processor's flags"}
 
 
@@ -124,7 +117,7 @@ def _faults(finding: Finding, *, exact: bool = True) -> list[str]:
     for number, fault in enumerate(finding.faults, 1):
         addresses = finding.addresses[number - 1] if number <= len(finding.addresses) and exact else ()
         at = f" (exact address: {', '.join(f'`{address}`' for address in addresses)})" if addresses else ""
-        lines.append(f"{number}. {_capital(fault)}{at}")
+        lines.append(f"{number}. {capital(fault)}{at}")
     lines = lines or ["1. No fault is needed: stopping and restarting the job shows it."]
     return [*lines, f"{len(lines) + 1}. The job was restarted, and its recovery was judged."]
 
@@ -164,24 +157,6 @@ def _details(finding: Finding) -> list[str]:
     return [f"- {name}: {value}" for name, value in facts if value not in (None, "")] or ["- see the sentence above"]
 
 
-def _options(scenario: Scenario) -> str:
-    options = msgspec.to_builtins(scenario.target.options)
-    return " with " + ", ".join(f"{name} = {value!r}" for name, value in sorted(options.items())) if options else ""
-
-
-def _job(scenario: Scenario) -> str:
-    """The job in two sentences."""
-    if scenario.command is not None:
-        return "The unmodified training command below. It was stopped and started again on the same directory."
-    work = scenario.workload
-    ranks = sum(scenario.topology.ranks[0])
-    sharding = "FSDP2, sharded" if work.strategy == "fsdp2" else "DDP, replicated"
-    return (
-        f"A small training job (PyTorch, CPU, gloo, {plural(ranks, 'rank')}, {sharding}) saves every "
-        f"{plural(work.save_every, 'step')} with the code below and recovers with it after a restart{_options(scenario)}."
-    )
-
-
 def _listing(evidence: Evidence) -> list[str]:
     files = [entry for entry in evidence.storage.files if entry.kind != "directory"]
     if not files:
@@ -199,13 +174,12 @@ def _row(entry: StoredFile) -> str:
     return f"| {name} | {size} | {entry.writer or 'not known'} |"
 
 
-def _for_authors(finding: Finding, scenario: Scenario, evidence: Evidence) -> list[str]:
+def _for_authors(finding: Finding, terms: SubjectTerms, evidence: Evidence) -> list[str]:
     rate = "every time" if finding.reproduced == finding.replays else f"{finding.reproduced} of {finding.replays} times"
     if evidence.claim and not evidence.no_script:
-        needs = "" if scenario.command is not None else " It needs `pip install chaosckpt`, for the small training job."
         return [
             f"The attached `{NAME}` puts the attached `storage/` in place and runs the plain "
-            f"{'command' if scenario.command is not None else 'recovery'}; it exits 1 while the fault is there.{needs}",
+            f"{terms.run}; it exits 1 while the fault is there.{terms.needs}",
             "",
         ]
     return [
@@ -216,14 +190,10 @@ def _for_authors(finding: Finding, scenario: Scenario, evidence: Evidence) -> li
     ]
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def _contents(scenario: Scenario, evidence: Evidence) -> list[str]:
     file, _, name = scenario.target.use.rpartition(":")
     own = {file.rpartition("/")[2]: f"the target {name}, as it was"} if file else {}
-    for word in scenario.command.argv if scenario.command is not None else ():
+    for word in terms_of(scenario).command.argv:
         script = os.path.basename(word)
         if any(excerpt.title.startswith(script) for excerpt in evidence.code if script.endswith(".py")):
             own[script] = "the command's script, as it was"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 from chaosckpt.model.finding import Finding
 from chaosckpt.model.phrasing import describe_path
 from chaosckpt.model.scenario import Scenario
+from chaosckpt.report.subject_terms import terms_of
 
 _DEATHS = frozenset({"cut", "sigkill", "sigstop", "node-loss", "saver-kill"})
 _ENDS = {
@@ -39,7 +38,7 @@ _STAGES = {
 
 def title(finding: Finding, scenario: Scenario) -> str:
     """As in "DcpOverwrite: after a crash during a save, recovery fails (EOFError), although an earlier save had completed"."""
-    return f"{_subject(scenario)}: after {_interruption(finding)}, {_consequence(finding)}"
+    return f"{terms_of(scenario).name}: after {_interruption(finding)}, {_consequence(finding)}"
 
 
 def expected(finding: Finding, scenario: Scenario) -> str:
@@ -58,14 +57,7 @@ def expected(finding: Finding, scenario: Scenario) -> str:
         "progress": "After the restart the job comes to its end.",
         "result-equal": "The job ends with the result of an uninterrupted run.",
     }
-    return known.get(violation.invariant) or f"{violation.expected[:1].upper()}{violation.expected[1:]}."
-
-
-def _subject(scenario: Scenario) -> str:
-    if scenario.command is None:
-        return scenario.target.use.rpartition(":")[2] or "the checkpointer"
-    scripts = [word for word in scenario.command.argv if word.endswith(".py")]
-    return os.path.basename(scripts[0]) if scripts else " ".join(scenario.command.argv[:2])
+    return known.get(violation.invariant) or f"{capital(violation.expected)}."
 
 
 def _interruption(finding: Finding) -> str:
@@ -115,3 +107,8 @@ def _consequence(finding: Finding) -> str:
     }
     found = known.get((violation.invariant, error)) or general.get(violation.invariant)
     return found or f"{violation.invariant} does not hold ({error})"
+
+
+def capital(text: str) -> str:
+    """The text as a sentence begins."""
+    return text[:1].upper() + text[1:]

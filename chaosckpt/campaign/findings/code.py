@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import importlib.util
 import os
-import shlex
 import textwrap
+from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 
 from chaosckpt.model.finding import Excerpt
-from chaosckpt.model.scenario import OUT, CommandSettings, Scenario
+from chaosckpt.model.scenario import CommandSettings, Scenario
+from chaosckpt.report.subject_terms import terms_of
 
 LONGEST_SCRIPT = 60
 """Lines up to which a script is shown whole."""
@@ -43,36 +44,33 @@ def scripts_of(command: CommandSettings) -> dict[str, str]:
 
 def excerpts(scenario: Scenario) -> tuple[Excerpt, ...]:
     """A target's `save` and `recover`; a command's line, and the statements of its script that save and load."""
-    if scenario.command is not None:
-        return _of_command(scenario.command)
-    module, file, name = target_place(scenario.target.use)
+    terms = terms_of(scenario)
+    return (*_of_target(scenario.target.use), *terms.command_line, *_of_scripts(terms.command))
+
+
+def _of_target(use: str) -> Iterator[Excerpt]:
+    module, file, name = target_place(use)
     path = Path(file) if file else _file_of(module)
     if path is None or not _readable(path):
-        return ()
-    found = []
+        return
     for method in ("save", "recover"):
         where, text = _method(path, name, method, depth=5)
         if text:
             inherited = "" if where == name else f", which {name} inherits"
-            found.append(Excerpt(f"`{method}` of {where}{inherited}", text))
-    return tuple(found)
+            yield Excerpt(f"`{method}` of {where}{inherited}", text)
 
 
 def _readable(path: Path) -> bool:
     return path.is_file() and path.stat().st_size <= _LARGEST_BYTES
 
 
-def _of_command(command: CommandSettings) -> tuple[Excerpt, ...]:
-    words = (os.path.basename(command.argv[0]), *command.argv[1:])
-    line = " ".join(word if word == OUT else shlex.quote(word) for word in words)
-    found = [Excerpt("The command; `{out}` is an empty directory at first", line, "sh")]
+def _of_scripts(command: CommandSettings) -> Iterator[Excerpt]:
     for word, name in scripts_of(command).items():
         text = Path(command.directory, word).read_text(encoding="utf-8", errors="replace")
         if text.count("\n") <= LONGEST_SCRIPT:
-            found.append(Excerpt(name, text.rstrip()))
+            yield Excerpt(name, text.rstrip())
         elif statements := _saving_and_loading(text):
-            found.append(Excerpt(f"{name}: the lines that save and load", statements))
-    return tuple(found)
+            yield Excerpt(f"{name}: the lines that save and load", statements)
 
 
 def _saving_and_loading(text: str) -> str:

@@ -26,6 +26,7 @@ from chaosckpt.model.verdict import Violation
 from chaosckpt.plugins import is_target_file
 from chaosckpt.report.finding_story import story, writers
 from chaosckpt.report.reproduction import NAME, Impossible, attempt_shown, script
+from chaosckpt.report.subject_terms import terms_of
 
 STORAGE = "storage"
 _PACKAGES = ("numpy", "safetensors", "accelerate", "transformers", "lightning", "deepspeed", "fsspec", "ray")
@@ -105,7 +106,7 @@ def _label(census: Census, address: Address) -> str:
 
 
 def _place(scenario: Scenario) -> tuple[str, str, str]:
-    module, file, name = target_place(scenario.target.use) if scenario.command is None else ("", "", "")
+    module, file, name = target_place(scenario.target.use)
     return module, os.path.basename(file) and _own_name(os.path.basename(file)), name
 
 
@@ -119,11 +120,10 @@ def _copy_code(folder: Path, scenario: Scenario) -> dict[str, str]:
     if is_target_file(scenario.target.use):
         file = scenario.target.use.rpartition(":")[0]
         shutil.copy(file, folder / _own_name(os.path.basename(file)))
-    if scenario.command is None:
-        return {}
-    scripts = {word: _own_name(name) for word, name in scripts_of(scenario.command).items()}
+    command = terms_of(scenario).command
+    scripts = {word: _own_name(name) for word, name in scripts_of(command).items()}
     for word, name in scripts.items():
-        shutil.copy(Path(scenario.command.directory, word), folder / name)
+        shutil.copy(Path(command.directory, word), folder / name)
     return scripts
 
 
