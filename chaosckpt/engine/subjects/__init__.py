@@ -1,4 +1,4 @@
-"""Subjects: what is tested. Here, and nowhere else, is asked whether that is a target or a command."""
+"""Subjects: what is tested. The engine asks here, and nowhere else, whether that is a target or a command."""
 
 from __future__ import annotations
 
