@@ -120,10 +120,10 @@ def _deviates(
     part, number = difference.part, attempt.number
     whose = "" if difference.rank is None else f" of rank {difference.rank}"
     since = reference.event.resumed_from
-    begun = f"resumed from step {since}" if since else "started at step 0"
+    begun = f"resumed from step {since} with exactly the saved state," if since else "started at step 0,"
     return view.violation(
         NAME,
-        f"Attempt {number} {begun} with exactly the saved state, but after step {step} the {part}{whose} "
+        f"Attempt {number} {begun} but after step {step} the {part}{whose} "
         f"{'differ' if part.endswith('s') and part != 'loss' else 'differs'} from the reference run without a checkpointer: "
         f"expected {difference.expected}, seen {difference.seen}.",
         attempt=number,
