@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import graphlib
 import re
-import statistics
 import subprocess
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import distribution
@@ -23,8 +23,9 @@ from chaosckpt.model import journal
 from chaosckpt.model.scenario import Scenario
 from tests import architecture
 from tests.architecture import PACKAGE, ROOT
+from tests.conftest import LONGEST_FIRST
 
-LONGEST_MODULE, MEDIAN_MODULE, LONGEST_FUNCTION = 600, 150, 70
+LONGEST_MODULE, LONGEST_FUNCTION, LARGEST_FOLDER = 600, 70, 25
 MODULES = architecture.modules()
 SOURCES = sorted({*MODULES, *(ROOT / "tests").rglob("*.py")})
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -57,9 +58,10 @@ def test_modules_and_functions_are_short(path):
             assert (node.end_lineno or 0) - node.lineno + 1 < LONGEST_FUNCTION, node.name
 
 
-def test_the_median_module_is_small():
-    """Half of the modules have 150 lines or fewer."""
-    assert statistics.median(len(path.read_bytes().splitlines()) for path in MODULES) <= MEDIAN_MODULE
+def test_folders_can_be_surveyed():
+    """No folder of the package or of its tests has more than 25 Python files."""
+    files = Counter(name(path.parent) for path in SOURCES)
+    assert {folder: count for folder, count in files.items() if count > LARGEST_FOLDER} == {}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name)
@@ -128,6 +130,11 @@ def test_one_place_asks_what_the_subject_is():
         if path.relative_to(PACKAGE).parts[0] in above and asks.search(path.read_text(encoding="utf-8"))
     ]
     assert found == ["chaosckpt/report/subject_terms.py"]
+
+
+def test_the_suite_begins_with_files_that_are_there():
+    """What is put first is named as it lies under tests/."""
+    assert [path for path in LONGEST_FIRST if not (ROOT / "tests" / path).is_file()] == []
 
 
 def test_no_path_of_a_machine():

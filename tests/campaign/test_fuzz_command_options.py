@@ -35,7 +35,7 @@ def test_a_script_that_resumes_on_request(tmp_path: Path) -> None:
     torn = ON_REQUEST.replace('open(f"{out}/new", "w")', 'open(f"{out}/ckpt-{step}", "w")').replace(
         '        os.replace(f"{out}/new", f"{out}/ckpt-{step}")\n', ""
     )
-    code, found = fuzz(tmp_path, torn, *SIGNS, "--resume-args", "--resume", trials=16)
+    code, found = fuzz(tmp_path, torn, *SIGNS, "--resume-args", "--resume", trials=10)
     assert code == 1, found
 
 
@@ -44,7 +44,7 @@ def test_a_number_that_a_command_prints_is_the_result(tmp_path: Path, lost: int)
     """Goal: --result-cmd compares within --tolerance where bytes differ from run to run, and only a larger difference is found."""
     command = f"{sys.executable} -c \"print(open('{{out}}/final').read())\""
     options = [*SIGNS[:6], "--result-cmd", command, "--tolerance", "0.01"]
-    code, told = fuzz(tmp_path, LOSS.replace("LOST", str(lost)), *options, trials=10)
+    code, told = fuzz(tmp_path, LOSS.replace("LOST", str(lost)), *options, trials=8)
     assert code == lost, told
     broken = {finding["invariant"] for finding in told["findings"]}  # type: ignore[attr-defined]
     assert broken == ({"result-equal"} if lost else set())

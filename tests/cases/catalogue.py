@@ -31,6 +31,8 @@ class Case(NamedTuple):
 
     `also`: where two saves race within one process, which no fault decides, what else the same bug comes out as.
 
+    `waits`: the broken shape hangs or runs into a limit, so that what is waited for is kept short.
+
     `right_attempts`: the same faults, at the operations of the right shape, where these have other names.
     """
 
@@ -40,6 +42,7 @@ class Case(NamedTuple):
     right: str
     right_attempts: Sequence[Sequence[Fault]] | None = None
     also: tuple[str, ...] = ()
+    waits: bool = False
 
     @property
     def schedule(self) -> Schedule:
@@ -155,7 +158,7 @@ CASES = [
     Case("c15", [[StaleSave(("shared:step-1000004",))]], "newest-complete", "c15-right"),
     Case("c16", [killed(at("step-000012.tmp", "mkdir", incarnation=0))], "newest-complete", "c16-right"),
     Case("c17", [[SLOW_THREAD, *killed(at("step-000004", "mkdir", role="thread"))]], "complete-only", "dcp-async"),
-    Case("c18", [CROSSED], "progress", "dcp-async"),
+    Case("c18", [CROSSED], "progress", "dcp-async", waits=True),
     Case("c20", [killed(SAVER)], "newest-complete", "dcp-async"),
     Case("c21", [killed(SAVER)], "newest-complete", "dcp-async"),
     # The later save's metadata may land in the earlier one's directory, and then vouches for a mix.
@@ -172,7 +175,7 @@ CASES = [
         "c23-right",
     ),
     Case("c24", RESTART, "newest-complete", "dcp"),
-    Case("c25", [killed(IN_TEMPORARY)], "clear-failure", "torch-save-atomic"),
+    Case("c25", [killed(IN_TEMPORARY)], "clear-failure", "torch-save-atomic", waits=True),
     Case("c26", [killed(IN_TEMPORARY)], "newest-complete", "torch-save-atomic"),
     Case("c27", RESTART, "full-state", "dcp"),
     Case("c28", RESTART, "full-state", "torch-save-atomic"),

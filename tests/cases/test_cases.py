@@ -9,7 +9,7 @@ from chaosckpt.model import journal as j
 from chaosckpt.model.topology import Topology
 from chaosckpt.scenario import load as scenarios
 from tests.cases.catalogue import CASES, DIRECTORY, Case, schedule_of
-from tests.cases.conftest import Run
+from tests.cases.conftest import IMPATIENT, PATIENT, Run
 
 
 def name(case: Case) -> str:
@@ -19,7 +19,7 @@ def name(case: Case) -> str:
 @pytest.mark.parametrize("case", CASES, ids=name)
 def test_the_broken_shape_is_named(run: Run, case: Case) -> None:
     """Goal: one trial with the faults that were reported violates the invariant that tells what is wrong."""
-    _, verdict = run(case.scenario, case.schedule)
+    _, verdict = run(case.scenario, case.schedule, IMPATIENT if case.waits else PATIENT)
     assert verdict.primary is not None, verdict
     assert verdict.primary.invariant in (case.invariant, *case.also), verdict
 

@@ -153,7 +153,7 @@ def test_json_is_one_object_and_the_page_is_written(scenario, temporary, tmp_pat
 
 @pytest.mark.parametrize(
     ("at", "sent"),
-    [("drill: restoring", signal.SIGTERM), ("drill: interrupting", signal.SIGINT)],
+    [("drill: restoring", signal.SIGTERM), ("drill: interrupting a save, 1 of 2", signal.SIGINT)],
 )
 def test_an_interrupt_leaves_nothing_behind(scenario, temporary, at, sent):
     """Ctrl-C and SIGTERM, in any part of a drill, end it with exit code 130, without a process, a file or a certificate."""

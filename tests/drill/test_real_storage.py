@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.drill.test_drill import carried_out, scenario_of
+from tests.drill.test_drill import TWO_SAVES, carried_out, scenario_of
 from tests.targets.s3 import BUCKET, ENVIRONMENT, client, names, serving
 
 pytestmark = pytest.mark.timeout(900)
@@ -54,7 +54,9 @@ def ext4(tmp_path) -> Iterator[Path]:
 def test_a_drill_on_ext4_survives_and_names_the_file_system(ext4):
     """The certificate has the kind, the device and the mount options of the storage that was really used; nothing is left on it."""
     certificate = carried_out(
-        scenario_of("dcp", storage={"shared": str(ext4), "local": str(ext4)}, drill={"interruptions": 3})
+        scenario_of(
+            "dcp", workload=TWO_SAVES, storage={"shared": str(ext4), "local": str(ext4)}, drill={"interruptions": 1}
+        )
     )
     assert certificate.exit_code == 0, [step.sentence for step in certificate.steps if not step.held]
     for system in certificate.file_systems:
@@ -77,8 +79,9 @@ def test_a_drill_on_an_object_store_survives_at_stage_boundaries(monkeypatch, tm
         certificate = carried_out(
             scenario_of(
                 f"{target}:DcpFsspec",
+                workload=TWO_SAVES,
                 target={"use": f"{target}:DcpFsspec", "options": {"url": f"s3://{BUCKET}/drills"}},
-                drill={"interruptions": 3, "environment": [*sorted(ENVIRONMENT), "AWS_ENDPOINT_URL"]},
+                drill={"interruptions": 1, "environment": [*sorted(ENVIRONMENT), "AWS_ENDPOINT_URL"]},
             )
         )
         assert any(name.endswith(".commit") for name in names(server))

@@ -6,22 +6,39 @@ import pytest
 
 from chaosckpt.campaign.execution import Executor, SharedExclusiveLock
 from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.subjects import Prepared, subject_of
 from chaosckpt.model.census import Census
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import Schedule
 from chaosckpt.model.verdict import Verdict
-from tests.engine.case import PATIENT, scenario_of
+from tests.engine.case import scenario_of
 from tests.power import canary_scenarios, directed
 from tests.power.warm_arena import use
 
 CANARIES = canary_scenarios.canaries()
 
 
+class Unhurried(Deadlines, frozen=True):
+    """On a busy machine one rank may come to a collective many seconds after its peer."""
+
+    @property
+    def collective_seconds(self) -> float:
+        """Less than a hang is waited for when it is confirmed."""
+        return 11.0
+
+
+DEADLINES = Unhurried(golden_seconds=0.5, floor_seconds=4.0)
+
+
 def verdict_of(arena: Arena, scenario: Scenario, schedule: Schedule, census: Census) -> Verdict:
     use(arena, scenario)
     executor = Executor(
-        subject_of(scenario, Prepared(census=census)), arena, PATIENT, SharedExclusiveLock(), lambda trial, event: None
+        subject_of(scenario, Prepared(census=census)),
+        arena,
+        DEADLINES,
+        SharedExclusiveLock(),
+        lambda trial, event: None,
     )
     return executor.run(schedule, "0:0").verdict
 

@@ -6,7 +6,7 @@ import tomllib
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chaosckpt.model.scenario import FaultSettings, Scenario, StorageSettings, TargetSettings
@@ -34,6 +34,7 @@ def test_only_what_differs_is_written():
     assert to_toml(minimal) == 'name = "x"\n\n[target]\nuse = "dcp"\n'
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(WORDS, st.dictionaries(WORDS, VALUES, max_size=3), st.dictionaries(WORDS, st.floats(0, 9), max_size=3))
 def test_any_names_and_values_come_back(word, options, kinds):
     """Quotes, line ends, control characters, infinities and keys of any kind survive."""
