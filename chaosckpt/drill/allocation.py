@@ -110,11 +110,11 @@ def require_interpreter(python: str, target: str, environment: Mapping[str, str]
     """
     if not os.path.isfile(python):
         raise UsageError(
-            f"drill.restore_python = {python!r} is no file; name an interpreter, such as /opt/next/bin/python"
+            f"drill.restore_python = {python!r} is not a file; name an interpreter, such as /opt/next/bin/python"
         )
     if not os.access(python, os.X_OK):
         raise UsageError(
-            f"drill.restore_python = {python!r} can't be executed; name an interpreter that this user may run"
+            f"drill.restore_python = {python!r} is not executable for this user; name an interpreter that is"
         )
     directory = Path(tempfile.mkdtemp(prefix="chaosckpt-interpreter-"))
     try:
@@ -146,10 +146,10 @@ def require_interpreter(python: str, target: str, environment: Mapping[str, str]
     if done.returncode:
         lines = done.stderr.strip().splitlines()
         raise UsageError(
-            f"drill.restore_python = {python!r} can't run a rank: {lines[-1] if lines else f'it ended with {done.returncode}'}; "
-            "install there what chaosckpt and your target need"
+            f"drill.restore_python = {python!r} can't run a rank: {lines[-1] if lines else f'exit status {done.returncode}'}; install "
+            "the packages that chaosckpt and your target need for this interpreter"
         )
     if done.stdout.strip() != "ready":
         raise UsageError(
-            f"drill.restore_python = {python!r} did not import what a rank needs, though it ended well; name a Python interpreter"
+            f"drill.restore_python = {python!r} exited with status 0 but did not run the imports of a rank; name a Python interpreter"
         )

@@ -9,6 +9,7 @@ import msgspec
 from chaosckpt.drill.certificate import Boundary, Outcome, StepResult
 from chaosckpt.drill.restart import ObservedRestart
 from chaosckpt.model.guarantee import Guarantee
+from chaosckpt.model.phrasing import plural
 
 _ORDER: tuple[Outcome, ...] = ("failed", "failed clearly", "not tested", "survived")
 """Of several outcomes the first one of these is that of all together."""
@@ -16,15 +17,15 @@ _NOT_HERE: tuple[tuple[str, Guarantee | None, str], ...] = (
     (
         "loss of a node while the job runs",
         "node-loss",
-        "a drill ends jobs in order or kills all ranks; `chaosckpt fuzz` loses nodes",
+        "a drill ends jobs in order or kills all ranks; `chaosckpt fuzz` takes nodes away",
     ),
-    ("loss of power", "power-loss", "nothing that was written and not synced was taken away"),
+    ("loss of power", "power-loss", "the drill kept all written data, synced or not"),
     (
         "files damaged at rest",
         "integrity",
-        "no file was damaged; `chaosckpt fuzz` does, where the scenario names bit-flip or truncation",
+        "the drill damaged no file; `chaosckpt fuzz` does, if the scenario names bit-flip or truncation",
     ),
-    ("loss of shared storage", None, "shared storage was there all the time"),
+    ("loss of shared storage", None, "the drill kept shared storage"),
 )
 
 
@@ -50,9 +51,9 @@ def boundaries(
             name="loss of node-local storage",
             guarantee="local-storage-loss",
             outcome=fresh if files and restart.new is not None else "not tested",
-            sentence=f"{files} files of the old nodes were dropped. {words}"
+            sentence=f"The drill deleted {plural(files, 'file')} from the node-local storage of the old nodes. {words}"
             if files
-            else "The target had kept nothing on node-local storage that could have been lost.",
+            else "The target had stored nothing on node-local storage.",
             steps=(2, 3) if files else (),
         ),
         _of_step(by_name["interrupt a later save"], "kill of all ranks in the middle of a save", "process-crash"),

@@ -16,9 +16,9 @@ from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.scenario import Scenario
 
 LIMITS = (
-    "What a target keeps outside its tiers and its temporary directory, at a fixed path in /tmp or in /dev/shm, was not taken away.",
-    "All allocations were on this machine, under one kernel and one user.",
-    "A kill leaves what was written, synced or not: nothing is said about a loss of power.",
+    "Files outside the storage tiers and the temporary directory, such as at fixed paths in /tmp or /dev/shm, were not removed.",
+    "All allocations ran on this machine, under one kernel and one user.",
+    "A kill keeps written data, synced or not, so a power loss was not tested.",
 )
 
 

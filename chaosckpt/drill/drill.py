@@ -54,7 +54,7 @@ def drill(
     known, later = known_steps(scenario)
     scenario = _drilled(scenario)
     if scenario.drill.restore_python:
-        progress(f"looking at {scenario.drill.restore_python}")
+        progress(f"checking {scenario.drill.restore_python}")
         require_interpreter(scenario.drill.restore_python, scenario.target.use, named_environment(scenario))
     mode = gate_mode.choose(scenario)
     progress("starting the first node")
@@ -74,35 +74,33 @@ def check(scenario: Scenario) -> None:
         check_ranks("drill.restore_ranks", ranks)
         if ranks == first:
             raise UsageError(
-                f"drill.restore_ranks has {list(ranks)}, which is the topology that saves; a drill restores in that one anyway: name "
-                "others, such as [[1]]"
+                f"drill.restore_ranks has {list(ranks)}, the topology that saves; a drill restores in this topology anyway, so name "
+                "other ones, such as [[1]]"
             )
     if drill.restore_python and not Path(drill.restore_python).is_absolute():
         raise UsageError(
-            f"drill.restore_python = {drill.restore_python!r} is not an absolute path; write the interpreter's, such as "
+            f"drill.restore_python = {drill.restore_python!r} is not an absolute path; write the path of the interpreter, such as "
             "/opt/next/bin/python"
         )
     for name in drill.environment:
         if not _VARIABLE.fullmatch(name):
             raise UsageError(
-                f"drill.environment has {name!r}, which is no name of an environment variable; its value is taken from the environment "
-                "in which the drill is started"
+                f"drill.environment has {name!r}, which is no name of an environment variable; write names only: the values come "
+                "from the environment of `chaosckpt drill`"
             )
         if name in SET_BY_HARNESS:
-            raise UsageError(
-                f"drill.environment has {name!r}, which the harness sets for every rank by itself; leave it out"
-            )
+            raise UsageError(f"drill.environment has {name!r}, which chaosckpt sets for every rank; remove it")
     _check_numbers(drill)
 
 
 def _check_numbers(drill: DrillSettings) -> None:
     if not 1 <= drill.interruptions <= MOST_INTERRUPTIONS:
-        raise UsageError(f"drill.interruptions = {drill.interruptions} must lie between 1 and {MOST_INTERRUPTIONS}")
+        raise UsageError(f"drill.interruptions = {drill.interruptions} must be from 1 to {MOST_INTERRUPTIONS}")
     if not 0 <= drill.tolerance < math.inf:
-        raise UsageError(f"drill.tolerance = {drill.tolerance} must be a number from 0 upwards")
+        raise UsageError(f"drill.tolerance = {drill.tolerance} must be a number of 0 or more")
     if drill.tolerance and not drill.tolerance_reason.strip():
         raise UsageError(
-            f"drill.tolerance = {drill.tolerance} needs drill.tolerance_reason, a sentence that says why losses may differ"
+            f"drill.tolerance = {drill.tolerance} needs drill.tolerance_reason, a sentence with the reason why losses may differ"
         )
 
 

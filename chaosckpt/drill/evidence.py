@@ -170,7 +170,7 @@ def _of_worlds(captured: dict[int, StateDigest], restored: dict[int, StateDigest
     streams: set[str] = set()
     for rank, digest in sorted(restored.items()):
         place, rng = fingerprint(digest.sampler), fingerprint(digest.rng)
-        note = "a stream of its own is asked for: another number of ranks has no streams to compare with"
+        note = "required: a stream of its own; with another number of ranks there is no saved stream to compare with"
         found += [
             PartCheck(rank=rank, part="data position", expected=position, seen=place, equal=place == position),
             PartCheck(rank=rank, part="random streams", expected="", seen=rng, equal=rng not in streams, note=note),

@@ -6,6 +6,7 @@ from jinja2 import Environment, StrictUndefined
 from rich.text import Text
 
 from chaosckpt.drill.certificate import Certificate, Outcome, StepResult
+from chaosckpt.model.phrasing import plural
 
 COLOURS: dict[Outcome, str] = {
     "survived": "green",
@@ -38,7 +39,7 @@ def certificate_text(certificate: Certificate) -> Text:
         _step(text, step)
     _versions(text, certificate)
     _storage(text, certificate)
-    text.append("Not said here\n", style="bold")
+    text.append("Not covered\n", style="bold")
     for limit in certificate.limits:
         text.append(f"  {limit}\n")
     text.append("\n")
@@ -51,26 +52,26 @@ def headline(certificate: Certificate) -> str:
     asked = [step for step in certificate.steps if step.asked]
     broken = [step for step in asked if not step.held]
     if not broken:
-        return f"all {len(asked)} steps that were asked for held"
+        return f"all {len(asked)} requested steps held"
     first = broken[0]
-    count = f"{len(asked) - len(broken)} of {len(asked)} steps that were asked for held"
+    count = f"{len(asked) - len(broken)} of {plural(len(asked), 'requested step')} held"
     return f"step {first.number} ({first.name}) did not hold: {first.outcome}; {count}"
 
 
 def _step(text: Text, step: StepResult) -> None:
-    mark = "held" if step.held else "not asked" if not step.asked else "NOT HELD"
+    mark = "held" if step.held else "not requested" if not step.asked else "NOT HELD"
     text.append(f"  {step.number} {step.name}: ")
     text.append(f"{mark}\n", style="green" if step.held else "dim" if not step.asked else "red")
     text.append(f"    {step.sentence}\n")
     for line in step.evidence[:LINES]:
         text.append(f"      {line}\n", style="dim")
     if len(step.evidence) > LINES:
-        text.append(f"      and {len(step.evidence) - LINES} lines more, in --json\n", style="dim")
+        text.append(f"      and {plural(len(step.evidence) - LINES, 'more line')}, in --json\n", style="dim")
     for check in step.parts:
         if not check.equal:
             whose = "all ranks" if check.rank is None else f"rank {check.rank}"
             text.append(
-                f"      {check.part} of {whose}: captured {check.expected or 'nothing'}, restored {check.seen}\n",
+                f"      {check.part} of {whose}: saved {check.expected or 'nothing'}, restored {check.seen}\n",
                 style="red",
             )
 
@@ -145,7 +146,7 @@ code, li { overflow-wrap: anywhere; }
 </table>
 <h2>Failure boundaries</h2>
 <table>
-<tr><th>boundary</th><th>outcome</th><th>promise</th><th>what is known</th></tr>
+<tr><th>boundary</th><th>outcome</th><th>promise</th><th>evidence</th></tr>
 {% for b in c.boundaries %}<tr>
 <td>{{ b.name }}</td><td class="{{ b.outcome | replace(' ', '-') }}">{{ b.outcome }}</td>
 <td>{% if b.guarantee %}{{ b.guarantee }}{{ "" if b.promised else " (not promised)" }}{% endif %}</td><td>{{ b.sentence }}</td>
@@ -154,10 +155,10 @@ code, li { overflow-wrap: anywhere; }
 <h2>Steps</h2>
 {% for s in c.steps %}<h3>{{ s.number }} {{ s.name }}:
 <span class="{{ 'held' if s.held else 'not-tested' if not s.asked else 'broken' }}">{{
-"held" if s.held else "not asked for" if not s.asked else "did not hold" }}</span></h3>
+"held" if s.held else "not requested" if not s.asked else "did not hold" }}</span></h3>
 <p>{{ s.sentence }}</p>
 {% if s.parts %}<table>
-<tr><th>part</th><th>of</th><th>captured</th><th>restored</th><th></th></tr>
+<tr><th>part</th><th>of</th><th>saved</th><th>restored</th><th></th></tr>
 {% for p in s.parts %}<tr>
 <td>{{ p.part }}</td><td>{{ "all ranks" if p.rank is none else "rank %d" % p.rank }}</td>
 <td><code>{{ p.expected or "-" }}</code></td><td><code>{{ p.seen }}</code></td>
@@ -179,7 +180,7 @@ code, li { overflow-wrap: anywhere; }
 tolerance {{ c.trajectory.tolerance }}.</p>
 {% endif %}{% if c.file_systems %}<h2>Storage</h2>
 <table>
-<tr><th>tier</th><th>file system</th><th>mount options</th><th>what is documented of it</th></tr>
+<tr><th>tier</th><th>file system</th><th>mount options</th><th>documented behaviour</th></tr>
 {% for f in c.file_systems %}<tr><td>{{ f.tier }}</td><td>{{ f.kind }} on {{ f.device }}</td><td><code>{{ f.mount_options }}</code></td>
 <td>{{ f.documented }}{% if f.source %} ({{ f.source }}){% endif %}</td></tr>
 {% endfor %}</table>
@@ -197,7 +198,7 @@ versions.get("torch", "none") }}</summary>
 <td>{{ p.environment | join(", ") if p.allocation != "saved" else "%d variables" % (p.environment | length) }}</td>
 <td><code>{{ p.temporary }}</code></td></tr>
 {% endfor %}</table>
-<h2>Not said here</h2>
+<h2>Not covered</h2>
 <ul>
 {% for limit in c.limits %}<li>{{ limit }}</li>
 {% endfor %}</ul>

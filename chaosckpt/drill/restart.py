@@ -119,7 +119,7 @@ class Restarting:
         self._events.append(event)
 
     def _save(self) -> tuple[Allocated, dict[int, int]]:
-        self._progress(f"saving step {self._known}, and ending the job")
+        self._progress(f"saving step {self._known} and ending the job")
         allocation = Allocation(self._scenario, self._shared, modules=self._golden.nodes[0].modules)
         try:
             allocation.empty_shared()
@@ -133,7 +133,7 @@ class Restarting:
         return _allocated(finds, ()), files
 
     def _restore(self, files: Mapping[int, int]) -> Allocated:
-        ranks = f"{self._second.world_size} ranks" if self._second.world_size > 1 else "one rank"
+        ranks = f"{self._second.world_size} ranks" if self._second.world_size > 1 else "1 rank"
         self._progress(
             f"restoring with {ranks} in a fresh allocation" + (f", under {self._python}" if self._python else "")
         )
@@ -181,5 +181,5 @@ def _allocated(finds: _Finds, found: Sequence[str]) -> Allocated:
     seen = tuple(sorted(finds.environments, key=lambda one: one.rank))
     alive = tuple(one.pid for one in seen if started(one.pid) == one.began)
     if alive:
-        raise HarnessError(f"processes {alive} of an allocation that was ended are still there")
+        raise HarnessError(f"processes {alive} of the old allocation are still running")
     return Allocated(environments=seen, temporary_found=tuple(found))

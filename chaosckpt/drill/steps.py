@@ -12,10 +12,11 @@ from chaosckpt.drill.restart import ObservedRestart
 from chaosckpt.engine.node.launcher import SET_BY_HARNESS
 from chaosckpt.model import journal as j
 from chaosckpt.model.digest import fingerprint
+from chaosckpt.model.phrasing import describe_label, plural
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.facts.failures import root_error
-from chaosckpt.oracle.phrasing import describe
+from chaosckpt.oracle.phrasing import describe, tiers
 
 OWN = SET_BY_HARNESS | {"PYTHONPATH"}
 """What the harness itself sets for a rank."""
@@ -28,23 +29,29 @@ def fresh(scenario: Scenario, restart: ObservedRestart) -> tuple[list[str], list
     assert new is not None
     named = set(scenario.drill.environment)
     doubts = [
-        f"old rank {one.rank} was under a filter of the gate" for one in old.environments if one.filters > own_filters
+        f"old rank {one.rank} ran under a system call filter of the gate"
+        for one in old.environments
+        if one.filters > own_filters
     ]
-    lines = [f"old rank {one.rank}: process {one.pid}, begun at {one.began}; it is gone" for one in old.environments]
+    lines = [f"old rank {one.rank}: process {one.pid}, started at {one.began}, has ended" for one in old.environments]
     for one in new.environments:
         strange = sorted(set(one.environment) - named - OWN)
         given = ", ".join(sorted(set(one.environment) & named)) or "nothing"
         lines.append(
-            f"new rank {one.rank}: process {one.pid}, begun at {one.began}, started by exec of {one.executable}; "
-            f"environment: {given} of the scenario's, {', '.join(sorted(set(one.environment) & OWN))} of the harness's; "
-            f"temporary directory {one.temporary}; seccomp filters {one.filters}, the harness's own {own_filters}"
+            f"new rank {one.rank}: process {one.pid}, started at {one.began} by exec of {one.executable}; "
+            f"environment: {given} from the scenario, {', '.join(sorted(set(one.environment) & OWN))} from chaosckpt; "
+            f"temporary directory {one.temporary}; {plural(one.filters, 'seccomp filter')}, chaosckpt itself has {own_filters}"
         )
         who = f"rank {one.rank}"
         doubts += [f"{who} was not started by exec"] if _EXEC not in one.argv else []
         doubts += [f"{who} ran under {one.executable}"] if one.executable != (restart.python or sys.executable) else []
-        doubts += [f"{who} was given {', '.join(strange)}"] if strange else []
-        doubts += [f"{who} found {one.local_files[0]} on its node's storage"] if one.local_files else []
-        doubts += [f"{who} was under {one.filters - own_filters} filters"] if one.filters > own_filters else []
+        doubts += [f"{who} had the environment variables {', '.join(strange)}"] if strange else []
+        doubts += [f"{who} found {one.local_files[0]} on node-local storage"] if one.local_files else []
+        doubts += (
+            [f"{who} ran under {plural(one.filters - own_filters, 'system call filter')} of its own"]
+            if one.filters > own_filters
+            else []
+        )
         doubts += [
             f"{who} had the temporary directory of an old rank"
             for other in old.environments
@@ -52,19 +59,21 @@ def fresh(scenario: Scenario, restart: ObservedRestart) -> tuple[list[str], list
         ]
     absent = sorted(named - {name for one in new.environments for name in one.environment})
     if absent:
-        lines.append(f"named by the scenario, but not set in this environment: {', '.join(absent)}")
+        lines.append(f"environment variables that the scenario names but that are not set: {', '.join(absent)}")
     if len(new.environments) < restart.topology.world_size:
-        doubts.append(
-            f"only {len(new.environments)} of {restart.topology.world_size} ranks told what they found around them"
-        )
+        doubts.append(f"only {len(new.environments)} of {restart.topology.world_size} ranks reported their environment")
     before = {(one.pid, one.began) for one in old.environments}
-    doubts += [f"process {one.pid} is an old one" for one in new.environments if (one.pid, one.began) in before]
+    doubts += [
+        f"process {one.pid} is a process of the old allocation"
+        for one in new.environments
+        if (one.pid, one.began) in before
+    ]
     if new.temporary_found:
-        doubts.append(f"its temporary directory held {', '.join(new.temporary_found[:3])}")
+        doubts.append(f"the new temporary directory contained {', '.join(new.temporary_found[:3])}")
     else:
-        lines.append("the new temporary directory was empty when the ranks were started")
+        lines.append("the new temporary directory was empty when the ranks started")
     lines += [
-        f"node-local storage of old node {node}: dropped with {files} file{'' if files == 1 else 's'}"
+        f"node-local storage of old node {node}: deleted, with {plural(files, 'file')}"
         for node, files in sorted(restart.local_files.items())
     ]
     return lines, doubts
@@ -72,7 +81,7 @@ def fresh(scenario: Scenario, restart: ObservedRestart) -> tuple[list[str], list
 
 SEVERAL = 2
 """Kills of a later save that must have landed, where so many were planned, for the step to be more than an example."""
-_NOTHING_SAVED = "No save was confirmed, so that there was nothing to go on with."
+_NOTHING_SAVED = "No save was confirmed, so there was nothing to restore."
 
 
 def step(
@@ -108,7 +117,7 @@ def saved(restart: ObservedRestart, findings: Findings) -> StepResult:
     if restart.new is None:
         errors = [at.event for at in findings.view.all(j.Raised)]
         first = root_error(errors)
-        said = "no rank said why" if first is None else describe(first)
+        said = "no rank reported an error" if first is None else describe(first)
         return step(
             name,
             "failed clearly" if errors else "failed",
@@ -116,20 +125,20 @@ def saved(restart: ObservedRestart, findings: Findings) -> StepResult:
             lines,
         )
     acks = [at.event for at in findings.view.all(j.Acknowledged) if at.event.attempt == 0 and at.event.step == known]
-    levels = ", ".join(sorted({ack.level for ack in acks}))
+    levels = tiers(ack.level for ack in acks)
     audits = [at.event for at in findings.view.all(j.AuditEnded) if at.event.attempt == 0]
     if any(known not in audit.retained for audit in audits):
         said = ", ".join(map(str, audits[0].retained)) or "nothing"
-        return step(
-            name, "failed", f"Every rank was told that step {known} is safe, but the target lists {said}.", lines
-        )
+        return step(name, "failed", f"Every rank acknowledged step {known}, but the target lists {said}.", lines)
     listed = (
-        "; new ranks asked the target, and it lists that step as complete"
+        "; asked by new ranks, the target lists this step as complete"
         if audits
-        else "; the target offers no list of what it retains, so that its word was the only confirmation"
+        else "; the target offers no list of its checkpoints, so nothing else confirms the save"
     )
-    who = f"all {len({ack.rank for ack in acks})} ranks were" if len(acks) > 1 else "the one rank was"
-    return step(name, "survived", f"Step {known} was saved, and {who} told that it is safe ({levels}){listed}.", lines)
+    who = f"all {len({ack.rank for ack in acks})} ranks" if len(acks) > 1 else "the only rank"
+    return step(
+        name, "survived", f"Step {known} was saved, and {who} acknowledged it as safe on {levels}{listed}.", lines
+    )
 
 
 def ended(scenario: Scenario, restart: ObservedRestart) -> StepResult:
@@ -142,14 +151,14 @@ def ended(scenario: Scenario, restart: ObservedRestart) -> StepResult:
         return step(
             name,
             "not tested",
-            f"The new allocation was not as fresh as it should have been: {'; '.join(doubts)}.",
+            f"The new allocation was not fresh: {'; '.join(doubts)}.",
             lines,
         )
     return step(
         name,
         "survived",
-        "The job was ended; new processes began by exec with an empty temporary directory, without the old nodes' storage, and with "
-        "nothing of the old environment but what the scenario names.",
+        "The job ended; exec started new processes with an empty temporary directory, without the storage of the old nodes, and with "
+        "only those variables of the old environment that the scenario names.",
         lines,
     )
 
@@ -161,7 +170,7 @@ def restored(restart: ObservedRestart, findings: Findings, name: StepName = STEP
     lines = evidence(findings, j.StorageDestroyed, j.Recovered, j.Raised, attempt=1)
     checks = parts(findings, restart.known_step)
     if findings.refused:
-        said = f"Every rank refused to go on, and says what it looked for: {findings.refused}"
+        said = f"Every rank failed with an error that names the checkpoint: {findings.refused}"
         return step(name, "failed clearly", said, lines, checks=checks)
     wrong = findings.of_restoring
     if wrong:
@@ -170,17 +179,17 @@ def restored(restart: ObservedRestart, findings: Findings, name: StepName = STEP
     if different:
         first = different[0]
         return step(
-            name, "failed", f"The {first.part} of {_whose(first)} is not what was captured.", lines, checks=checks
+            name, "failed", f"The {first.part} of {_whose(first)} differs from the saved state.", lines, checks=checks
         )
     if findings.resumed_from is None or not checks:
-        why = findings.verdict.reason or "not every rank came to the end of its recovery"
-        return step(name, "not tested", f"Nothing can be said of the restore: {why}.", lines, checks=checks)
+        why = findings.verdict.reason or "not every rank finished recovery"
+        return step(name, "not tested", f"The restore could not be judged: {why}.", lines, checks=checks)
     ranks = restart.topology.world_size
-    who = f"{ranks} ranks" if ranks > 1 else "the one rank"
+    who = f"{ranks} ranks" if ranks > 1 else "the only rank"
     own = any(not check.expected for check in checks)
     streams = "and data position" if own else "random streams and data position"
     sentence = (
-        f"Step {findings.resumed_from} was restored on {who}: step, parameters, optimizer, scheduler, {streams} are as captured"
+        f"Step {findings.resumed_from} was restored on {who}: step, parameters, optimizer, scheduler, {streams} equal the saved state"
         f"{', and every rank has random streams of its own' if own else ''} ({len(checks)} digests)."
     )
     return step(name, "survived", sentence, lines, checks=checks)
@@ -195,7 +204,10 @@ def trained(scenario: Scenario, restart: ObservedRestart, findings: Findings) ->
     lines = evidence(findings, j.Reference, j.Finished, j.AttemptEnded, attempt=1)
     if findings.refused or findings.of_restoring:
         return step(
-            name, "not tested", "The job did not begin with what was saved, so that nothing can be compared.", lines
+            name,
+            "not tested",
+            "The job did not start with the saved state, so the training could not be compared.",
+            lines,
         )
     if wrong:
         return step(name, "failed", _said(wrong), lines)
@@ -205,22 +217,22 @@ def trained(scenario: Scenario, restart: ObservedRestart, findings: Findings) ->
         return step(
             name,
             "not tested",
-            "The ranks began with random streams of their own, so that losses can't be compared.",
+            "The ranks started with random streams of their own, so losses could not be compared.",
             lines,
         )
     if found is None or list(found.steps) != list(wanted) or findings.verdict.outcome != "pass":
-        why = findings.verdict.reason or "there is no golden trajectory to compare with"
-        return step(name, "not tested", f"What was trained can't be compared: {why}.", lines)
+        why = findings.verdict.reason or "the golden trajectory is missing"
+        return step(name, "not tested", f"The training could not be compared: {why}.", lines)
     span = f"Steps {wanted[0]} to {wanted[-1]}" if len(wanted) > 1 else f"Step {wanted[0]}"
     if found.bitwise:
         return step(
             name,
             "survived",
-            f"{span} equal the golden trajectory, trained without any checkpointer, bit for bit.",
+            f"{span} equal the golden trajectory, trained without a checkpointer, bit for bit.",
             lines,
         )
     sentence = (
-        f"{span} follow the golden trajectory: losses differ by {found.largest_difference:.3g} at most, within the declared tolerance "
+        f"{span} follow the golden trajectory: losses differ by at most {found.largest_difference:.3g}, within the declared tolerance "
         f"of {found.tolerance:g} ({scenario.drill.tolerance_reason})."
     )
     return step(name, "survived", sentence, lines)
@@ -230,28 +242,22 @@ def interruption(findings: Findings) -> Interruption:
     """One kill of the later save, and how the job went on."""
     landed = next((at.event for at in findings.view.all(j.FaultInjected)), None)
     missed = next((at.event for at in findings.view.all(j.FaultNotInjected)), None)
-    at = (
-        landed.evidence.removeprefix("held and struck ")
-        if landed is not None
-        else missed.reason
-        if missed is not None
-        else "?"
-    )
+    at = landed.evidence if landed is not None else missed.reason if missed is not None else "?"
     outcome = findings.outcome if landed is not None else "not tested"
     if outcome == "failed clearly":
-        said = f"the job refused to go on: {findings.refused}"
+        said = f"the job failed with an error that names the checkpoint: {findings.refused}"
         if findings.violations:
-            said += f". It had to go on: {findings.violations[0].sentence}"
+            said += f". The job should have continued: {findings.violations[0].sentence}"
     elif outcome == "failed":
         said = _said(findings.violations)
     elif outcome == "not tested":
         said = (
-            f"the kill did not land: {at}"
+            f"the kill was not injected: {at}"
             if landed is None
-            else findings.verdict.reason or "the job did not restore anything"
+            else findings.verdict.reason or "the job restored nothing"
         )
     else:
-        said = f"the job went on from step {findings.resumed_from}, whole, and ended as an uninterrupted one"
+        said = f"the job continued from the complete checkpoint of step {findings.resumed_from} and ended like an uninterrupted job"
     return Interruption(
         at=at,
         label=landed.label if landed is not None else "",
@@ -262,14 +268,17 @@ def interruption(findings: Findings) -> Interruption:
     )
 
 
+def _doing(label: str) -> str:
+    doing = describe_label(label)
+    return f", {doing}" if doing else ""
+
+
 def interrupted(scenario: Scenario, found: Sequence[Interruption], later_step: int, gate: str) -> StepResult:
     """Step 5: after each kill the last complete checkpoint was restored, or the job said clearly that it can't go on."""
     name = STEPS[4]
     if not found:
         return step(name, "not tested", f"The save of step {later_step} was never interrupted.")
-    lines = tuple(
-        f"{one.outcome}: killed {one.at}{f' ({one.label})' if one.label else ''}: {one.sentence}" for one in found
-    )
+    lines = tuple(f"{one.outcome}: killed {one.at}{_doing(one.label)}: {one.sentence}" for one in found)
     tested = [one for one in found if one.outcome != "not tested"]
     where = "at stage boundaries" if gate == "none" else "at exact storage operations"
     broken = [one for one in tested if not one.held]
@@ -278,7 +287,7 @@ def interrupted(scenario: Scenario, found: Sequence[Interruption], later_step: i
         return step(
             name,
             worst([one.outcome for one in broken]),
-            f"Killed in the save of step {later_step} {first.at}: {first.sentence}",
+            f"Killed while saving step {later_step}, {first.at}: {first.sentence}",
             lines,
             held=False,
         )
@@ -286,15 +295,17 @@ def interrupted(scenario: Scenario, found: Sequence[Interruption], later_step: i
         return step(
             name,
             "not tested",
-            f"Only {len(tested)} of {len(found)} kills landed in the save of step {later_step}.",
+            f"Only {len(tested)} of {plural(len(found), 'kill')} hit the save of step {later_step}.",
             lines,
         )
     steps = sorted({one.resumed_from for one in tested if one.resumed_from is not None})
     outcome = worst([one.outcome for one in tested])
-    ended = f"each time the job went on from a complete checkpoint (step {' or '.join(map(str, steps))})"
+    ended = f"each time the job continued from a complete checkpoint (step {' or '.join(map(str, steps))})"
     if outcome == "failed clearly":
-        ended = "each time the job went on from a complete checkpoint or, where the target promises nothing, refused clearly"
-    sentence = f"The save of step {later_step} was killed {where}, at {len(tested)} of {len(found)} points: {ended}."
+        ended = "each time the job continued from a complete checkpoint or, if the target promises nothing, failed with a clear error"
+    sentence = (
+        f"The save of step {later_step} was killed {where}, at {len(tested)} of {plural(len(found), 'point')}: {ended}."
+    )
     return step(name, outcome, sentence, lines, held=True)
 
 
@@ -302,7 +313,7 @@ def resized(scenario: Scenario, changes: Sequence[tuple[ObservedRestart, Finding
     """Step 6: what one number of ranks saved is restored by another."""
     name = STEPS[5]
     if not scenario.drill.restore_ranks:
-        return step(name, "not tested", "The scenario asks for no other topology (drill.restore_ranks).", asked=False)
+        return step(name, "not tested", "The scenario names no other topology (drill.restore_ranks).", asked=False)
     if not changes:
         return step(name, "not tested", _NOTHING_SAVED)
     return _several(name, [(f"as {restart.topology}", restart, findings) for restart, findings in changes], scenario)
@@ -312,9 +323,7 @@ def elsewhere(scenario: Scenario, found: tuple[ObservedRestart, Findings] | None
     """Step 7: what one interpreter saved is restored by another."""
     name = STEPS[6]
     if not scenario.drill.restore_python:
-        return step(
-            name, "not tested", "The scenario asks for no other interpreter (drill.restore_python).", asked=False
-        )
+        return step(name, "not tested", "The scenario names no other interpreter (drill.restore_python).", asked=False)
     if found is None:
         return step(name, "not tested", _NOTHING_SAVED)
     return _several(name, [(f"under {scenario.drill.restore_python}", *found)], scenario)

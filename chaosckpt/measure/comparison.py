@@ -72,7 +72,7 @@ def read(path: str | Path) -> MeasurementDocument:
         return msgspec.json.decode(content, type=MeasurementDocument)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"{path} is no measurement: {error}; name a file that `chaosckpt measure --json` wrote"
+            f"{path} is not a measurement: {error}; name a file that `chaosckpt measure --json` wrote"
         ) from None
 
 

@@ -33,7 +33,7 @@ def counted(failures: int, observed_seconds: float) -> FailureRate:
     """
     observed = _positive("the time in which failures were counted", observed_seconds)
     if failures < 0:
-        raise UsageError(f"{failures} failures can't be: name how many there were, 0 or more")
+        raise UsageError(f"the number of failures is {failures}, but must be 0 or more")
     expected = float(failures) if failures else math.log(2)
     return FailureRate(
         mtbf_seconds=observed / expected,
@@ -47,7 +47,7 @@ def counted(failures: int, observed_seconds: float) -> FailureRate:
 
 def _positive(what: str, seconds: float) -> float:
     if not 0 < seconds < math.inf:
-        raise UsageError(f"{what} is {seconds:g} seconds; it must be above 0 and finite, as 24 h are")
+        raise UsageError(f"{what} is {seconds:g} seconds, but must be finite and above 0, such as 24 h")
     return seconds
 
 

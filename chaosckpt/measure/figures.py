@@ -19,6 +19,7 @@ from chaosckpt.measure.measurement import (
     slowest,
 )
 from chaosckpt.measure.storage_use import Peaks
+from chaosckpt.model.phrasing import plural
 from chaosckpt.training.metered import Metered, MeteredRecovery, MeteredSave
 
 NO_TIME = 1e-9
@@ -78,10 +79,12 @@ def backlog(ranks: Sequence[Metered]) -> Backlog | None:
     )
     interval = statistics.median(found.interval_seconds)
     half = found.before[len(found.before) // 2]
-    note = f"saves began {_steps(found.steps)} apart"
+    note = f"saves started {plural(found.steps, 'step')} apart"
     if interval >= completion.median:
-        longer = "a step takes longer than a save" if found.steps == 1 else "saves were done sooner than those before"
-        note += f", which was no shorter than a save: {longer}"
+        longer = (
+            "a step takes longer than a save" if found.steps == 1 else "saves finished sooner than the earlier ones"
+        )
+        note += f", which is not shorter than a save: {longer}"
     return Backlog(
         interval_seconds=interval,
         completion_seconds=completion,
@@ -102,10 +105,6 @@ def _stages(saves: Sequence[MeteredSave]) -> dict[str, Spread]:
         for took in save.stages:
             found.setdefault(took.stage, []).append(took.seconds)
     return {stage: _spread(seconds) for stage, seconds in found.items()}
-
-
-def _steps(count: int) -> str:
-    return "one step" if count == 1 else f"{count} steps"
 
 
 def restart(cache: str, lives: Sequence[Sequence[Metered]], note: str) -> Restart:

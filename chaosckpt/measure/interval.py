@@ -72,7 +72,7 @@ def check(inputs: IntervalInputs) -> None:
     for name in ("stall_seconds", "completion_seconds", "restart_seconds", "slowdown_seconds"):
         value = getattr(inputs, name)
         if not 0 <= value < math.inf:
-            raise UsageError(f"{name} is {value:g}; a time that was measured is finite and not below 0")
+            raise UsageError(f"{name} is {value:g}, but a measured time must be finite and 0 or more")
     asked = {
         "mean time between failures": inputs.failure_rate.mtbf_seconds,
         "tolerated loss": inputs.needs.tolerated_loss_seconds,
@@ -80,7 +80,7 @@ def check(inputs: IntervalInputs) -> None:
     }
     for what, value in asked.items():
         if value is not None and not 0 < value < math.inf:
-            raise UsageError(f"the {what} is {value:g} seconds; it must be above 0 and finite")
+            raise UsageError(f"the {what} is {value:g} seconds, but must be finite and above 0")
 
 
 def measured_inputs(
@@ -333,25 +333,29 @@ def _notes(costs: Costs, seconds: float, inputs: IntervalInputs, limits: tuple[L
     notes = []
     best = optimum(costs)
     if inputs.failure_rate.source == "assumed":
-        notes.append("nobody said how often the job fails, so one failure a day is assumed: name the mean with --mtbf")
+        notes.append(
+            "no failure rate was given, so one failure a day is assumed; name the mean time between failures with --mtbf"
+        )
     if costs.lost_seconds and not young_holds(costs):
         off = _off(young(costs), best)
         notes.append(
-            f"Young's formula isn't valid here, a save is not much shorter than the interval: {off} the optimum"
+            f"Young's formula does not apply, because a save is not much shorter than the interval: it is {off} the optimum"
         )
     if costs.lost_seconds and not daly_holds(costs):
         off = _off(daly(costs), best)
         notes.append(
-            f"Daly's formula isn't valid here, a save takes half the mean time between failures: {off} the optimum"
+            f"Daly's formula does not apply, because a save takes half the mean time between failures: it is {off} the optimum"
         )
     if costs.restart_seconds > costs.mtbf_seconds:
-        notes.append("a restart takes longer than the job runs between two failures: most restarts fail themselves")
+        notes.append(
+            "a restart takes longer than the mean time between failures, so most restarts are interrupted by a failure"
+        )
     if overhead(costs, seconds) > _STILL:
-        notes.append("the job practically stands still: less than a tenth of its time is training")
+        notes.append("the job makes almost no progress: less than a tenth of its time is training")
     notes += [limit.sentence for limit in limits if not limit.holds]
     return tuple(notes)
 
 
 def _off(found: float, right: float) -> str:
     share = found / right - 1
-    return f"it is {abs(share):.1%} {'above' if share > 0 else 'below'}"
+    return f"{abs(share):.1%} {'above' if share > 0 else 'below'}"

@@ -21,6 +21,7 @@ from chaosckpt.engine.wire.programs import MeasuringProgram
 from chaosckpt.engine.wire.reports import Measured
 from chaosckpt.errors import HarnessError, UsageError
 from chaosckpt.model import journal as j
+from chaosckpt.model.phrasing import plural
 from chaosckpt.model.scenario import Scenario, WorkloadSettings
 from chaosckpt.model.topology import Topology
 from chaosckpt.training.metered import Metered
@@ -134,8 +135,8 @@ class MeasuredAttempt(Listener):
         found = message.metered.seccomp
         if found.filters > self._allowed:
             raise HarnessError(
-                f"rank {message.metered.rank} runs under {found.filters - self._allowed} system call filter(s) of its own "
-                "(Seccomp_filters in /proc/self/status): what it takes would be the filter's time, too; nothing is measured so"
+                f"rank {message.metered.rank} runs under {plural(found.filters - self._allowed, 'system call filter')} of its own "
+                "(Seccomp_filters in /proc/self/status), whose time the figures would include; the measurement was stopped"
             )
         self._each(message.metered)
 

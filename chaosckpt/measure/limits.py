@@ -8,6 +8,7 @@ import msgspec
 
 from chaosckpt.measure.measurement import Limit
 from chaosckpt.measure.overhead import Costs
+from chaosckpt.model.phrasing import plural
 from chaosckpt.report.quantities import bytes_text, seconds_text
 
 
@@ -83,33 +84,35 @@ def storage_limit(needs: Needs, period_seconds: float) -> tuple[Limit, ...]:
             if needs.retained_generations == 1
             else f"{needs.retained_generations} retained checkpoints"
         )
-        text = f"{kept} and one that is being written take {bytes_text(peak)}; {space} are free"
+        text = f"{kept} and the one being written take {bytes_text(peak)}; {space} are free"
         if needs.left_bytes > 0:
             saves = max(0, needs.space_bytes - peak) // needs.left_bytes
             text += (
-                f", and full after {saves} saves, {seconds_text(saves * period_seconds)} at this interval, "
+                f", and the storage is full after {plural(saves, 'save')}, {seconds_text(saves * period_seconds)} at this interval, "
                 f"since each save leaves {bytes_text(needs.left_bytes)} behind"
             )
     else:
         saves = needs.space_bytes // needs.checkpoint_bytes
         text = (
-            f"no checkpoint was ever removed: the {space} that are free are full after {saves} saves, "
+            f"no checkpoint was removed: the free {space} are full after {plural(saves, 'save')}, "
             f"{seconds_text(saves * period_seconds)} at this interval"
         )
     return (Limit(name="storage", seconds=None, holds=peak <= needs.space_bytes, sentence=text),)
 
 
 def _backlog(costs: Costs, completion: float) -> Limit:
-    text = f"a save was complete after {seconds_text(completion)} at the latest: at shorter intervals saves wait or pile up"
+    text = f"a save completed after at most {seconds_text(completion)}: at shorter intervals saves wait or pile up"
     if not costs.write_behind_seconds:
-        text = f"a save took {seconds_text(completion)} at the longest, and is complete when it returns: saves can't pile up"
+        text = (
+            f"a save took at most {seconds_text(completion)} and is complete when save() returns: saves cannot pile up"
+        )
     return Limit(name="backlog", bound="at least", seconds=completion, holds=True, sentence=text)
 
 
 def _step(step: float | None, completion: float) -> list[Limit]:
     if step is None or step <= completion:
         return []
-    text = f"a training step takes {seconds_text(step)}, and a save comes after a step"
+    text = f"a training step takes {seconds_text(step)}, and saves start between steps"
     return [Limit(name="step", bound="at least", seconds=step, holds=True, sentence=text)]
 
 
@@ -117,27 +120,27 @@ def _kept(costs: Costs, needs: Needs) -> list[Limit]:
     """What is kept by age, and one that is being written, have to fit the space."""
     if needs.keep_seconds is None or needs.space_bytes is None or needs.checkpoint_bytes <= 0:
         return []
-    asked = f"checkpoints of {bytes_text(needs.checkpoint_bytes)} that are kept for {seconds_text(needs.keep_seconds)}"
+    asked = f"checkpoints of {bytes_text(needs.checkpoint_bytes)}, kept for {seconds_text(needs.keep_seconds)},"
     space = f"{bytes_text(needs.space_bytes)} are free"
     generations = (needs.space_bytes - needs.newest_bytes) / needs.checkpoint_bytes
     if generations < 1:
-        text = f"{asked} never fit: {space}, and two checkpoints need more; make room there"
+        text = f"{asked} never fit: {space}, and two checkpoints need more; free some space"
         return [Limit(name="storage", bound="at least", seconds=None, holds=False, sentence=text)]
     shortest = max(0.0, needs.keep_seconds / generations - costs.lost_seconds)
-    text = f"{asked} have to fit, and {space}: at most {int(generations)} beside the one that is being written"
+    text = f"{asked} must fit, and {space}: at most {int(generations)} beside the one being written"
     return [Limit(name="storage", bound="at least", seconds=shortest, holds=True, sentence=text)]
 
 
 def _loss(costs: Costs, tolerated: float, high: float, low: float) -> Limit:
-    asked = f"{seconds_text(tolerated)} are tolerated"
+    asked = f"{seconds_text(tolerated)} of loss are tolerated"
     if high >= low:
         text = (
-            f"at the worst moment the newest complete checkpoint is an interval, a save ({seconds_text(costs.lost_seconds)}) and a "
-            f"completion ({seconds_text(costs.completion_seconds)}) old; {asked}"
+            f"in the worst case the newest complete checkpoint is as old as an interval, a save ({seconds_text(costs.lost_seconds)}) "
+            f"and a completion ({seconds_text(costs.completion_seconds)}) together; {asked}"
         )
     else:
         text = (
-            f"{asked}, but even at the shortest interval that the other limits allow the newest complete checkpoint may be "
-            f"{seconds_text(worst_loss(costs, low))} old; make saves complete sooner, or tolerate more"
+            f"{asked}, but even at the shortest interval within the other limits the newest complete checkpoint may be "
+            f"{seconds_text(worst_loss(costs, low))} old; make saves faster, or tolerate more"
         )
     return Limit(name="tolerated loss", bound="at most", seconds=max(high, 0.0), holds=high >= low, sentence=text)

@@ -132,7 +132,7 @@ class _Full:
         self.lives = restarts.measured(job, topology, self.options.repeats, self.progress)
 
     def _watch_space(self) -> space.Peaks:
-        self.progress(f"the space of {SPACE_SAVES} more saves")
+        self.progress(f"watching the space of {SPACE_SAVES} more saves")
         directories = self.job.directories(self.point.topology)
         order = MeasuringProgram(kind="plain", repeats=SPACE_SAVES)
         with space.Watch(
@@ -207,9 +207,7 @@ class _Full:
 
 
 SURVIVES_LOCAL = {"node-loss", "local-storage-loss"}
-NOT_TESTED = (
-    "No crash, power loss or error of storage was put to the test: `chaosckpt fuzz` and `chaosckpt drill` do that."
-)
+NOT_TESTED = "No crash, power loss or storage error was tested; test them with `chaosckpt fuzz` and `chaosckpt drill`."
 
 
 def lose_local(job: MeasuredJob, topology: Topology) -> None:
@@ -223,8 +221,10 @@ def words(guarantees: Set[str]) -> str:
     if guarantees & SURVIVES_LOCAL:
         local = "node-local storage emptied"
     else:
-        local = "node-local storage kept, because the target claims neither node-loss nor local-storage-loss"
+        local = (
+            "node-local storage kept, because the target promises to survive neither node-loss nor local-storage-loss"
+        )
     return (
-        "The job ended in order, with every save awaited. Its restart had new processes by exec, a directory for temporary files of "
-        f"its own, shared storage kept and {local}. {NOT_TESTED}"
+        "The job waited for every save and ended in order. The restart had new processes started by exec, a new temporary directory, "
+        f"shared storage kept and {local}. {NOT_TESTED}"
     )

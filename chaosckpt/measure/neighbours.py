@@ -15,6 +15,7 @@ from chaosckpt.measure.figures import NO_TIME
 from chaosckpt.measure.job import MeasuredJob, open_job
 from chaosckpt.measure.measurement import Contention, Spread, slowest
 from chaosckpt.measure.sweep import SweepPoint
+from chaosckpt.model.phrasing import plural
 from chaosckpt.training.metered import Metered, MeteredSave
 
 
@@ -63,7 +64,9 @@ class Neighbour:
         except ChaosckptError as error:
             self._ended = f"a neighbour's job: {error}"
         finally:
-            self._news.put(self._ended or "a neighbour's job ended by a fault of the harness, which is told above")
+            self._news.put(
+                self._ended or "a neighbour's job failed because chaosckpt itself failed; see the output above"
+            )
 
 
 @contextmanager
@@ -87,14 +90,14 @@ def contention(
     """
     own = []
     for number, each in enumerate((job, *others)):
-        progress(f"saves of neighbour {number} alone" if number else "saves once more, for comparison")
+        progress(f"saves of neighbour {number} alone" if number else "saves again, for comparison")
         each.begin(point.workload)
         told = each.run(point.topology, order, "the saves of a job alone")
         own.append(completions([metered.saves for metered in told]))
     alone, *their_own = own
     found = []
     for count in range(1, len(others) + 1):
-        progress(f"saves beside {count} neighbour{'s' if count > 1 else ''}")
+        progress(f"saves beside {plural(count, 'neighbour')}")
         medians = [spread.median for spread in their_own[:count]]
         found.append(_beside(job, others[:count], point, order, alone, medians))
     return tuple(found)

@@ -8,30 +8,31 @@ from collections.abc import Sequence
 from chaosckpt.measure import figures
 from chaosckpt.measure.measurement import Contention
 from chaosckpt.measure.storage_use import Peaks
+from chaosckpt.model.phrasing import plural
 from chaosckpt.report.quantities import bytes_text
 from chaosckpt.training.metered import Metered
 
-BESIDE = "what a save takes beside training was looked at after each step, so that it is exact to one step only"
-UNTOLD = "the target's saves don't tell whether they are finished: beside training each was awaited after as long as one takes alone"
-SYNCHRONOUS = "each save is finished when `save` returns, so that none can pile up and there is no backlog to measure"
+BESIDE = "Completion during training was checked once per step, so it is accurate to one step."
+UNTOLD = "The saves of the target don't report completion: during training each save was awaited after the time of a save alone."
+SYNCHRONOUS = "Each save is finished when save() returns, so saves cannot pile up and no backlog was measured."
 
 UNLISTED = (
-    "the target offers no list of its checkpoints: their number is what lay on storage at the end over the size of the first one, and "
-    "whether saves leave something behind can't be told"
+    "The target offers no list of its checkpoints: their number is the bytes on storage at the end divided by the size of the first "
+    "checkpoint, and leftovers of old saves were not measured."
 )
-UNCOUNTED = "the kernel does not count all that is written to this storage, as with tmpfs: bytes written are those asked of write calls"
+UNCOUNTED = "The kernel does not count all writes to this storage (as on tmpfs): bytes written are the bytes passed to write calls."
 
 
 def of(ranks: Sequence[Metered], peaks: Peaks, contention: Sequence[Contention]) -> tuple[str, ...]:
-    """The sentences, without a full stop."""
+    """The sentences."""
     return tuple(
         filter(
             None,
             [
                 _filters(ranks),
                 *_asynchronous(ranks),
-                f"peak temporary space, and /dev/shm, are the most of {peaks.looks} looks while {peaks.saves} saves ran: "
-                "a shorter peak is missed",
+                f"The peaks of temporary space and of /dev/shm are the maximum of {plural(peaks.looks, 'sample')} during "
+                f"{plural(peaks.saves, 'save')}, so a shorter peak may have been overlooked.",
                 _growth(ranks),
                 "" if figures.counts_written_bytes(ranks) else UNCOUNTED,
                 _cores(contention),
@@ -44,10 +45,10 @@ def _filters(ranks: Sequence[Metered]) -> str:
     """Nothing is measured under the gate; a container's own filter is inherited by everything in it."""
     inherited = max(metered.seccomp.filters for metered in ranks)
     if not any(metered.seccomp.mode for metered in ranks):
-        return "nothing ran under the gate: every measured rank saw no system call filter on itself"
+        return "Nothing ran under the gate: no measured rank had a system call filter."
     return (
-        f"nothing ran under the gate: every measured rank saw only the {inherited} system call filter(s) under which chaosckpt runs "
-        "itself, as in a container"
+        f"Nothing ran under the gate: every measured rank had only {plural(inherited, 'system call filter')}, which chaosckpt itself "
+        "inherited, as in a container."
     )
 
 
@@ -63,11 +64,11 @@ def _growth(ranks: Sequence[Metered]) -> str:
         return UNLISTED
     growth = figures.storage_growth(ranks)
     if growth is None:
-        return "whether saves leave something behind can't be told: none has replaced another one"
-    return f"storage grew by {bytes_text(growth)} with each save that retired another one" if growth > 0 else ""
+        return "Leftovers of old saves were not measured: no checkpoint was replaced during the measurement."
+    return f"Storage grew by {bytes_text(growth)} with each save that replaced an old checkpoint." if growth > 0 else ""
 
 
 def _cores(contention: Sequence[Contention]) -> str:
     if not contention:
         return ""
-    return f"neighbours ran on this machine: they share its {len(os.sched_getaffinity(0))} cores, too, not its storage alone"
+    return f"The neighbours ran on this machine, so they shared not only its storage but also its {len(os.sched_getaffinity(0))} cores."

@@ -11,6 +11,7 @@ from pathlib import Path
 from chaosckpt.engine.subjects import subject_of
 from chaosckpt.errors import UsageError
 from chaosckpt.measure.sweep import FLOAT_BYTES, MeasureOptions, SweepPoint, checkpoint_bytes, parameters
+from chaosckpt.model.phrasing import plural
 from chaosckpt.report.quantities import bytes_text
 
 LIVE_COPIES = 4
@@ -31,10 +32,10 @@ def check(options: MeasureOptions, sweep: Sequence[SweepPoint]) -> None:
     directory = Path(scenario.storage.shared or tempfile.gettempdir())
     if not directory.is_dir():
         raise UsageError(
-            f"storage.shared = {str(directory)!r}: there is no such directory; make it, or name another one"
+            f"storage.shared = {str(directory)!r} does not exist; create the directory, or name another one"
         )
     if not os.access(directory, os.W_OK):
-        raise UsageError(f"storage.shared = {str(directory)!r} can't be written; name another directory in [storage]")
+        raise UsageError(f"storage.shared = {str(directory)!r} is not writable; name another directory in [storage]")
     for point in sweep:
         check_memory(point, jobs, available_memory_bytes())
         check_disk(point, jobs, shutil.disk_usage(directory).free, str(directory))
@@ -45,8 +46,8 @@ def check_memory(point: SweepPoint, jobs: int, available_bytes: int) -> None:
     needed = jobs * memory_bytes(point)
     if needed > available_bytes:
         raise UsageError(
-            f"a checkpoint of {bytes_text(checkpoint_bytes(point.workload))} on {point.topology.world_size} ranks needs about "
-            f"{bytes_text(needed)} of memory{_of(jobs)}, and {bytes_text(available_bytes)} are available; "
+            f"a checkpoint of {bytes_text(checkpoint_bytes(point.workload))} on {plural(point.topology.world_size, 'rank')} needs "
+            f"about {bytes_text(needed)} of memory{_of(jobs)}, and {bytes_text(available_bytes)} are available; "
             f"name a smaller --size{_fewer(jobs)}"
         )
 
@@ -86,7 +87,7 @@ def _number(path: str) -> int | None:
 
 
 def _of(jobs: int) -> str:
-    return "" if jobs == 1 else f" for the job and {jobs - 1} like it beside it"
+    return "" if jobs == 1 else f" for the job and {plural(jobs - 1, 'neighbour')}"
 
 
 def _fewer(jobs: int) -> str:

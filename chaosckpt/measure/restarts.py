@@ -77,8 +77,8 @@ def resident_bytes(path: Path) -> int:
         os.close(descriptor)
 
 
-UNMARKED = "the target doesn't mark where it begins to load, so that finding out what to load is within loading"
-INTERPRETER = "the interpreter's own files stay cached"
+UNMARKED = "the target doesn't mark when loading starts, so loading includes the choice of the checkpoint"
+INTERPRETER = "the files of the interpreter stay cached"
 
 
 class Restarts(msgspec.Struct, frozen=True):
@@ -105,8 +105,8 @@ def restarted(
         told = job.run(topology, MeasuringProgram(kind="restart"), "the restart")
         if any(metered.recovery is None or metered.recovery.chosen is None for metered in told):
             raise UsageError(
-                "the restart found nothing to load although saves were acknowledged; "
-                "`chaosckpt fuzz` with the same scenario finds out why"
+                "the restart found no checkpoint, although saves were acknowledged; run `chaosckpt fuzz` with the same scenario to "
+                "find out why"
             )
         lives.append(told)
     return tuple(lives)
@@ -119,7 +119,7 @@ def measured(
     lives = restarted(job, topology, repeats, progress, cold=False)
     why = why_not_cold(_files(job, topology))
     if why:
-        return (Restarts("warm", lives, f"no cold figure: {why}"),)
+        return (Restarts("warm", lives, f"no figures with a cold page cache: {why}"),)
     cold = restarted(job, topology, repeats, progress, cold=True)
     return Restarts("warm", lives), Restarts("cold", cold, INTERPRETER)
 
@@ -133,11 +133,11 @@ def figure(found: Restarts) -> Restart:
 def why_not_cold(files: Sequence[Path]) -> str:
     """Why these files can't be put out of the page cache; empty where they can, and then they are."""
     if not files:
-        return "no file lies on the storage tiers"
+        return "the storage tiers have no file"
     try:
         stayed = evict(files)
     except OSError as error:
-        return f"the page cache can't be emptied or looked at: {error.strerror}"
+        return f"the page cache can't be emptied or inspected: {error.strerror}"
     if stayed:
         stay = "file stays" if len(stayed) == 1 else "files stay"
         return f"{len(stayed)} of {len(files)} {stay} in memory after posix_fadvise(DONTNEED), as on tmpfs"

@@ -8,6 +8,7 @@ import msgspec
 
 from chaosckpt.errors import UsageError
 from chaosckpt.measure.measurement import FailureRate
+from chaosckpt.model.phrasing import plural
 from chaosckpt.model.scenario import Scenario, TopologySettings, WorkloadSettings
 from chaosckpt.model.topology import Topology
 from chaosckpt.report.quantities import bytes_text
@@ -48,7 +49,7 @@ class SweepPoint(msgspec.Struct, frozen=True):
         """For progress."""
         ranks = self.topology.world_size
         size = bytes_text(checkpoint_bytes(self.workload))
-        return f"{ranks} rank{'' if ranks == 1 else 's'} and {size} of tensors"
+        return f"{plural(ranks, 'rank')} and {size} of tensors"
 
 
 def points(options: MeasureOptions) -> tuple[SweepPoint, ...]:
@@ -73,7 +74,7 @@ def topology_of(ranks: int, settings: TopologySettings) -> Topology:
     largest = max(settings.topologies, key=lambda topology: topology.world_size)
     if ranks > largest.world_size:
         raise UsageError(
-            f"--ranks {ranks} is beyond the scenario's largest topology, {largest} ({largest.world_size} ranks); "
+            f"--ranks {ranks} is more than the largest topology of the scenario, {largest} ({plural(largest.world_size, 'rank')}); "
             f"add one with {ranks} ranks to topology.ranks"
         )
     filled, left = [], ranks

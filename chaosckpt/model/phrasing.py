@@ -93,6 +93,12 @@ def describe_trigger(trigger: Trigger, label: str = "") -> str:
     return _with_label(f"{trigger.when} {_phrase(address, finished=True)}", label)
 
 
+def describe_moment(address: Address) -> str:
+    """When a fault answers an operation itself: "at rank 0's first write to ckpt-4.pt", "when rank 0 opened it for writing"."""
+    when = "when" if address.op in _VERBS or address.op == STEP else "at"
+    return f"{when} {_phrase(address, finished=True)}"
+
+
 def describe_path(path: str) -> str:
     """A `tier:relative/path` as a person writes it: the tier is told only of node-local storage."""
     tier, colon, relative = path.partition(":")

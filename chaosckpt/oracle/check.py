@@ -72,13 +72,13 @@ def check(scenario: Scenario, journal: Journal, invariants: Sequence[Invariant] 
     raises for a journal cut off anywhere."""
     for event in journal.events:
         if isinstance(event, HarnessTrouble):
-            return _inconclusive(f"the harness itself failed: {event.what}")
+            return _inconclusive(f"chaosckpt itself failed: {event.what}")
     try:
         view = view_of(scenario, journal)
     except ValueError as error:
-        return _inconclusive(f"{error}; it was cut off or is another file")
+        return _inconclusive(f"{error}; the journal was cut off, or this file is no journal")
     if not isinstance(journal.events[-1], TrialEnded):
-        return _inconclusive("the journal was cut off: it doesn't tell the end of the trial")
+        return _inconclusive("the journal was cut off: it has no end of the trial")
     found = judge(view, invariants)
     # What would be judged with one more option is said of commands only: a target has no such options.
     unjudged = found.not_judged if isinstance(view, CommandView) else ()
@@ -129,7 +129,7 @@ def judge(view: View, invariants: Iterable[Invariant]) -> Judgement:
         try:
             found = invariant.judge(view)
         except Exception as error:  # An invariant may be a plugin's; one that breaks must not let a trial pass.
-            broken.append(f"the invariant {invariant.name} failed with {type(error).__name__}: {error}")
+            broken.append(f"the invariant {invariant.name} raised {type(error).__name__}: {error}")
             continue
         if isinstance(found, NotJudged):
             not_judged.append(f"{invariant.name} was not judged: {found.reason}")
@@ -153,18 +153,18 @@ def _doubtful_faults(view: View) -> Iterator[str]:
     for attempt, index, kind in view.planned_faults():
         if (attempt, index) in landed:
             continue
-        reason = missed.get((attempt, index), "the journal tells neither that it landed nor that it missed")
-        yield f"fault {index} of attempt {attempt} ({kind}) did not land: {reason}"
+        reason = missed.get((attempt, index), "the journal has no evidence of the fault")
+        yield f"fault {index} of attempt {attempt} ({kind}) was not injected: {reason}"
 
 
 def _doubtful_attempts(view: TargetView) -> Iterator[str]:
     for attempt in view.attempts:
         if attempt.end is None:
-            yield f"the journal doesn't tell how attempt {attempt.number} ended"
+            yield f"the journal has no end of attempt {attempt.number}"
         elif attempt.end.event.outcome == "hung" and _is_doubtful_hang(attempt):
             yield _unconfirmed(attempt.number)
     if view.closing is None:
-        yield "there was no closing attempt"
+        yield "the trial has no closing attempt"
     elif ended_before_recovery(view.closing):
         yield "the closing attempt ended before any rank began to recover"
 
@@ -180,20 +180,20 @@ def _doubtful_attempts_of_command(view: CommandView) -> Iterator[str]:
     for attempt in view.attempts:
         excused = excuse(view, attempt)
         if attempt.end is None:
-            yield f"the journal doesn't tell how attempt {attempt.number} ended"
+            yield f"the journal has no end of attempt {attempt.number}"
         elif attempt.outcome == "hung" and not attempt.killed and not attempt.end.event.confirmed:
             yield _unconfirmed(attempt.number)
         elif excused is not None:
             yield f"attempt {attempt.number} failed, but {excused}"
     if view.closing is None:
-        yield "there was no closing attempt"
+        yield "the trial has no closing attempt"
     misfit = command_storage.misfit(view)
     if misfit is not None:
         yield str(misfit)
 
 
 def _unconfirmed(attempt: int) -> str:
-    return f"attempt {attempt} hung, which was not confirmed by running it alone at three times the deadline"
+    return f"attempt {attempt} hung, but no run of it alone with three times the deadline confirmed the hang"
 
 
 def _doubtful_trace(view: View) -> Iterator[str]:
@@ -202,6 +202,6 @@ def _doubtful_trace(view: View) -> Iterator[str]:
     for at in view.all(Untraced):
         if at.event.attempt in struck and not at.event.refused:
             yield (
-                f"rank {at.event.rank} reached storage past the gate in attempt {at.event.attempt} ({at.event.what}), "
-                "so what the fault left there is not what the schedule says"
+                f"rank {at.event.rank} wrote to storage in attempt {at.event.attempt} by a way that chaosckpt does not trace "
+                f"({at.event.what}), so the fault may have left other bytes on storage than the schedule says"
             )

@@ -23,10 +23,10 @@ from chaosckpt.oracle.invariant import Invariant
 from chaosckpt.oracle.phrasing import describe
 
 _REQUIRED = {
-    "must-recover": "must recover: a checkpoint is required",
-    "may-recover": "may recover: no checkpoint is required, but one may be left; what is loaded has to be complete",
-    "must-refuse": "must refuse: no checkpoint can be left, and an empty hand is an error",
-    "may-start": "may start at step 0: no checkpoint can be left",
+    "must-recover": "must recover a checkpoint",
+    "may-recover": "need not recover a checkpoint, but one may be left; a checkpoint that it loads must be complete",
+    "must-refuse": "must fail: no checkpoint can be left, and the target does not allow a resumed job to start at step 0",
+    "may-start": "may start at step 0, because no checkpoint can be left",
 }
 
 
@@ -41,7 +41,7 @@ def explain(scenario: Scenario, journal: Journal, invariants: Sequence[Invariant
     opening = f"#0 {describe(journal.events[0])}"
     if isinstance(view, CommandView):
         paragraphs = [
-            f"{opening}\n  judged by: {', '.join(view.start.judged) or 'exit and hang only'}",
+            f"{opening}\n  judged by: {', '.join(view.start.judged) or 'exit status and hangs only'}",
             *_of_command(view),
         ]
     else:
@@ -63,21 +63,21 @@ def _recovery(view: TargetView, recovery: Recovery) -> Iterator[str]:
     yield f"Recovery of attempt {attempt.number} (#{attempt.start.index} {describe(attempt.start.event)})"
     yield f"  It {_REQUIRED[needed.kind]}."
     yield f"  Required: {needed.required or 'nothing'}"
-    yield f"  Permitted: {', '.join(map(str, needed.permitted)) or 'nothing'}"
+    yield f"  Accepted: {', '.join(map(str, needed.permitted)) or 'nothing'}"
     for reason in needed.reasons:
         yield f"  - {reason.save}: {reason.words}"
         yield from _lines(view, reason.evidence)
     for words, evidence in needed.notes:
         yield f"  - {words}"
         yield from _lines(view, evidence)
-    yield "  What came of it:"
+    yield "  Outcome:"
     for track in attempt.tracks:
         if track.recovered is not None:
             yield f"    #{track.recovered.index} {describe(track.recovered.event)}"
         elif track.phase != "absent":
             yield f"    rank {track.rank}: {failure(track)} ({track.phase})"
     for identity in recovery.identities:
-        yield f"    the live state of {identity.holder.name}: {_shown(identity)}"
+        yield f"    the loaded state of {identity.holder.name}: {_shown(identity)}"
 
 
 def _lines(view: TargetView, evidence: Sequence[int]) -> Iterator[str]:
@@ -101,8 +101,8 @@ def _references(view: TargetView) -> list[str]:
         path = " -> ".join(f"{Topology(segment.ranks)} from step {segment.since}" for segment in told.lineage)
         steps = [step.step for step in told.steps]
         span = f"steps {steps[0]} to {steps[-1]}" if steps else "no step"
-        found.append(f"  #{at.index} attempt {number}, {span}, trained by ranks {path}")
-    return ["References, trained without any checkpointer:", *found] if found else []
+        found.append(f"  #{at.index} attempt {number}, {span}, trained with ranks {path}")
+    return ["Reference runs, trained without a checkpointer:", *found] if found else []
 
 
 def _audits(view: TargetView) -> list[str]:
@@ -116,7 +116,7 @@ def _audits(view: TargetView) -> list[str]:
         told.update(error.at.index for error in errors)
         found.append(f"  #{item.index} after attempt {item.attempt}, {item.save} loads exactly")
         found += [
-            f"  #{error.at.index} tolerated: {error}, in {item.save}, which was acknowledged and loads"
+            f"  #{error.at.index} tolerated: {error}, in {item.save}, which was acknowledged and loads exactly"
             for error in errors
         ]
     found += [f"  #{index} {words}" for words, index in unfinished(view)]
@@ -133,14 +133,14 @@ def _of_command(view: CommandView) -> Iterator[str]:
     yield from ("\n".join(_attempt(view, attempt)) for attempt in view.attempts)
     misfit = command_storage.misfit(view)
     if misfit is not None:
-        yield f"In doubt: {misfit}"
+        yield f"Doubt: {misfit}"
 
 
 def _attempt(view: CommandView, attempt: CommandAttempt) -> Iterator[str]:
     yield f"Attempt {attempt.number} (#{attempt.start.index})"
     if attempt.before is not None:
         lying = command_storage.before(view, attempt)
-        for word, steps in (("complete", lying.whole), ("torn", lying.torn), ("not sure", lying.unsure)):
+        for word, steps in (("complete", lying.whole), ("incomplete", lying.torn), ("uncertain", lying.unsure)):
             if steps:
                 yield f"  found {word}: {', '.join(f'step {step}' for step in sorted(steps))}"
         required = required_step(view, attempt)
@@ -148,7 +148,7 @@ def _attempt(view: CommandView, attempt: CommandAttempt) -> Iterator[str]:
             yield "  required: nothing"
         else:
             indices = ", ".join(f"#{index}" for index in required.evidence)
-            yield f"  required: step {required.step}, {required.why} ({indices})"
+            yield f"  required: step {required.step}, because {required.why} ({indices})"
     for at in attempt.events:
         if not isinstance(at.event, AttemptStarted):
             yield f"  #{at.index} {describe(at.event)}"
@@ -161,14 +161,14 @@ def _not_judged(view: CommandView | TargetView, found: Judgement) -> Iterator[st
         yield f"  {broken}"
     if found.inapplicable:
         what = "commands" if isinstance(view, CommandView) else "targets"
-        yield f"  not for {what}: {', '.join(found.inapplicable)}"
+        yield f"  does not apply to {what}: {', '.join(found.inapplicable)}"
 
 
 def _verdict(verdict: Verdict) -> Iterator[str]:
     yield f"Verdict: {verdict.outcome.upper()}" + (f": {verdict.reason}" if verdict.reason else "")
     if verdict.primary is not None:
         yield f"  {verdict.primary.invariant}: {verdict.primary.sentence}"
-        yield "  shown by " + ", ".join(f"#{index}" for index in verdict.primary.evidence)
+        yield "  evidence: events " + ", ".join(f"#{index}" for index in verdict.primary.evidence)
     for other in verdict.others:
         yield f"  also {other.invariant}: {other.sentence}"
     yield f"  judged: {', '.join(verdict.judged) or 'nothing'}"

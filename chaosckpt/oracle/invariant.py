@@ -41,15 +41,15 @@ class Invariant:
     def judge(self, view: View) -> list[Violation] | NotJudged:
         """What breaks it in this trial."""
         if isinstance(view, CommandView):
-            return NotJudged("it doesn't judge commands") if self.of_command is None else self.of_command(view)
-        return NotJudged("it doesn't judge targets") if self.of_target is None else self.of_target(view)
+            return NotJudged("it doesn't apply to commands") if self.of_command is None else self.of_command(view)
+        return NotJudged("it doesn't apply to targets") if self.of_target is None else self.of_target(view)
 
 
 _MISSING = {
-    "checkpoints": "it is not known what the checkpoints are called: --checkpoints",
+    "checkpoints": "the names of the checkpoints are not known; name them with --checkpoints",
     "resumes": (
-        "without any fault the command did not say which step it resumed from: give the line in which it does with --resumed, and "
-        "what it needs to resume with --resume-args"
+        "without any fault the command did not print which step it resumed from; name the line that reports it with --resumed, "
+        "and the arguments that make the command resume with --resume-args"
     ),
 }
 

@@ -156,7 +156,7 @@ def test_a_command_that_leaves_nothing_to_strike_is_refused(tmp_path: Path) -> N
     """Goal: a campaign without a single operation to strike says so, in place of passing."""
     done = chaosckpt(tmp_path, "fuzz", "--trials", "4", *script(tmp_path, "print('nothing to see')"))
     assert done.returncode == 2, done.stdout + done.stderr[-2000:]
-    assert "nothing to strike" in done.stderr
+    assert "looks like a checkpoint; name the checkpoints with --checkpoints" in done.stderr
 
 
 def test_a_change_in_what_a_script_imports_is_no_finding(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_a_change_in_what_a_script_imports_is_no_finding(tmp_path: Path) -> None
     ("text", "options", "sentence"),
     [
         ("import sys; sys.exit('no data today')", [], "no data today"),
-        (COUNTING, ["--checkpoints", "{out}/other-*"], "never matches"),
+        (COUNTING, ["--checkpoints", "{out}/other-*"], "matches no file"),
         (COUNTING, ["--saved", r"stored (\d+)"], "matches no line"),
         (COUNTING, ["--checkpoints", "{out}/ckpt-*", "--resumed", r"again from (\d+)"], "matches no line"),
         (COUNTING, ["--result", "{out}/nothing"], "no such file"),

@@ -117,13 +117,13 @@ def test_a_refusal_without_a_word_is_a_failure():
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"environment": ("HOME", "TMPDIR")}, "given HOME"),
+        ({"environment": ("HOME", "TMPDIR")}, "had the environment variables HOME"),
         ({"argv": ("python", "-m", "chaosckpt.engine.forkserver.server")}, "not started by exec"),
         ({"temporary": "/tmp/old"}, "temporary directory of an old rank"),
         ({"local_files": ("step-4/rank-0.pt",)}, "found step-4/rank-0.pt"),
-        ({"filters": 1}, "under 1 filters"),
+        ({"filters": 1}, "ran under 1 system call filter of its own"),
         ({"executable": "/other/python"}, "ran under /other/python"),
-        ({"pid": 100, "began": "100"}, "is an old one"),
+        ({"pid": 100, "began": "100"}, "is a process of the old allocation"),
     ],
 )
 def test_an_allocation_that_is_not_fresh_proves_nothing(more, words):
@@ -161,7 +161,7 @@ def test_another_world_with_streams_of_its_own_is_restored_but_not_compared():
     assert steps.trained(scenario, told, found).outcome == "not tested"
     sixth = steps.resized(scenario, [(told, found)])
     assert (sixth.outcome, sixth.held) == ("survived", True), sixth.sentence
-    assert "can't be compared" in sixth.sentence
+    assert "could not be compared" in sixth.sentence
 
 
 def test_what_was_not_asked_for_is_not_tested():

@@ -17,11 +17,11 @@ def test_it_has_every_boundary_and_every_step():
         assert boundary.outcome in shown
     for step in found.steps:
         assert step.sentence in shown
-    assert shown.endswith("all 5 steps that were asked for held")
+    assert shown.endswith("all 5 requested steps held")
 
 
 def test_the_last_line_names_the_first_step_that_did_not_hold():
     """With its outcome, and how many did."""
     found = of(restored(saved(), but=without_optimizer))
-    assert headline(found) == "step 3 (restore and verify) did not hold: failed; 3 of 5 steps that were asked for held"
-    assert "optimizer of rank 0: captured" in certificate_text(found).plain
+    assert headline(found) == "step 3 (restore and verify) did not hold: failed; 3 of 5 requested steps held"
+    assert "optimizer of rank 0: saved" in certificate_text(found).plain

@@ -73,7 +73,7 @@ def test_a_cut_through_both_ranks_is_reached_only_where_it_is_consistent(dcp: Ca
     outcome, events = dcp.cut_only(Cut((early, late)))
     assert outcome == "finished"
     (missed,) = [event for event in events if isinstance(event, j.FaultNotInjected)]
-    assert "1 of its 2 operations" in missed.reason
+    assert "1 of the 2 operations" in missed.reason
 
 
 def test_a_torn_write_leaves_exactly_its_first_bytes(dcp: Case) -> None:
@@ -110,7 +110,7 @@ def test_a_cut_through_a_saver_and_the_training_thread(dcp_async: Case, step: in
     outcome, events = dcp_async.cut_only(Cut((Trigger(point.address),), ((0, step), (1, step))))
     assert outcome == "killed"
     (landed,) = [event for event in events if isinstance(event, j.FaultInjected)]
-    assert f"on step:{step}" in landed.evidence
+    assert f"trained step {step}" in landed.evidence
 
 
 def test_a_step_that_cannot_be_reached_is_told(dcp_async: Case) -> None:
@@ -119,4 +119,4 @@ def test_a_step_that_cannot_be_reached_is_told(dcp_async: Case) -> None:
     outcome, events = dcp_async.cut_only(Cut((Trigger(point.address),), ((0, 5),)))
     assert outcome == "finished"
     (missed,) = [event for event in events if isinstance(event, j.FaultNotInjected)]
-    assert "1 of its 2 operations" in missed.reason
+    assert "1 of the 2 operations" in missed.reason

@@ -261,7 +261,7 @@ def test_damage_without_its_file_misses(dcp: Case) -> None:
     journal, verdict = dcp.run([dcp.cut_after_commit(1)], [Truncation("shared:step-000003/.metadata")])
     assert verdict.outcome == "inconclusive"
     (missed,) = [event for event in journal.events if isinstance(event, j.FaultNotInjected)]
-    assert "nothing on shared storage" in missed.reason
+    assert "shared storage had nothing that the fault could change" in missed.reason
 
 
 def test_what_misleads_only_by_times_and_numbers(dcp: Case) -> None:

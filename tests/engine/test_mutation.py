@@ -36,7 +36,7 @@ def test_a_bit_is_turned_over_and_nothing_else(root: Path) -> None:
     (told,) = done(root, FlipBit("shared:step/a", 5, 1))
     assert (root / "step" / "a").read_bytes() == b"a`cd"
     assert (root / "step" / "a").stat().st_mtime_ns == before
-    assert told == Mutated("shared:step/a", "bit 1 of byte 1 is turned over")
+    assert told == Mutated("shared:step/a", "bit 1 of byte 1 was flipped")
 
 
 def test_the_end_of_a_file_named_by_its_nonce_is_cut_off(root: Path) -> None:
@@ -74,5 +74,5 @@ def test_what_is_planted_is_empty_and_replaces_nothing(root: Path) -> None:
 def test_only_marked_storage_is_touched(tmp_path: Path) -> None:
     """Goal: a directory that the harness didn't make is refused."""
     (tmp_path / "a").write_bytes(b"abcd")
-    with pytest.raises(HarnessError, match="not below a directory marked"):
+    with pytest.raises(HarnessError, match="not in a directory that chaosckpt created"):
         done(tmp_path, FlipBit("shared:a", 0, 0))

@@ -111,7 +111,7 @@ def test_every_step_is_traced_once_by_every_rank(warm: Case) -> None:
 @pytest.mark.parametrize("answer", ["23", 7, [2.0, 3.0], [True], [None], [numpy.int64(2)]])
 def test_what_is_no_list_of_steps_is_refused(answer: object) -> None:
     """Goal: a target that answers nonsense to `retained` is told so, in its rank; the node is never sent what it can't read."""
-    with pytest.raises(PluginError, match="retained returned"):
+    with pytest.raises(PluginError, match=r"retained\(\) returned"):
         retained_steps(answer)
 
 

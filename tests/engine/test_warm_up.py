@@ -73,6 +73,6 @@ def test_a_claim_that_cannot_be_is_refused(tmp_path, claim, said):
     """Goal: what a target's class says of it is checked once, in a sentence with the claim, and never trips an invariant."""
     file = tmp_path / "claims.py"
     file.write_text(f"from chaosckpt.targets.torch_save import TorchSave\nclass Odd(TorchSave):\n    {claim}\n")
-    with pytest.raises(PluginError, match="Odd claims what can't be") as caught:
+    with pytest.raises(PluginError, match="Odd declares impossible values") as caught:
         warm_up.target_facts(NodeSettings(target=f"{file}:Odd", options={}, workload=WorkloadSettings()))
     assert said in str(caught.value)

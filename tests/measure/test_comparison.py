@@ -84,16 +84,16 @@ def test_other_differences_are_told():
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "is no measurement"),
-        (b"\xff\xfe", "is no measurement"),
-        (b"[1, 2]", "is no measurement"),
+        (b"", "is not a measurement"),
+        (b"\xff\xfe", "is not a measurement"),
+        (b"[1, 2]", "is not a measurement"),
         (b'{"trials": 3}', "missing required field `details`"),
-        (b'{"details": {"format": 1}}', "is no measurement"),
+        (b'{"details": {"format": 1}}', "is not a measurement"),
         (b'{"details": {"format": 99}}', "format 99"),
     ],
 )
 def test_what_is_no_measurement_is_refused(tmp_path, content, words):
-    """A file that is no measurement is refused in one sentence that names it and says what to do."""
+    """A file that is not a measurement is refused in one sentence that names it and says what to do."""
     path = tmp_path / "a.json"
     path.write_bytes(content)
     with pytest.raises(UsageError, match=words) as caught:

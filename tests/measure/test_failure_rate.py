@@ -61,14 +61,14 @@ def test_bounds_hold_as_often_as_they_say():
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, math.inf, math.nan])
 def test_times_that_can_not_be(seconds):
-    """A mean or a time of observation that isn't above 0 and finite is refused."""
-    with pytest.raises(UsageError, match="above 0 and finite"):
+    """A mean or a time of observation that isn't must be finite and above 0 is refused."""
+    with pytest.raises(UsageError, match="must be finite and above 0"):
         given(seconds)
-    with pytest.raises(UsageError, match="above 0 and finite"):
+    with pytest.raises(UsageError, match="must be finite and above 0"):
         counted(1, seconds)
 
 
 def test_negative_counts():
     """A negative number of failures is refused."""
-    with pytest.raises(UsageError, match="-1 failures"):
+    with pytest.raises(UsageError, match="failures is -1, but must be 0 or more"):
         counted(-1, 10.0)

@@ -153,7 +153,7 @@ def test_a_backlog_of_two_ranks(tmp_path: Path):
     assert found.interval_seconds == 2.0
     assert found.completion_seconds == Spread((4.0,))
     assert found.waited_seconds == Spread((0.0, 2.0, 2.0, 2.0))
-    assert found.note == "saves began 4 steps apart"
+    assert found.note == "saves started 4 steps apart"
     assert (found.peak_outstanding, found.grows) == (1, False)
     assert figures.backlog([msgspec.structs.replace(fast, backlog=None)]) is None
 
@@ -188,7 +188,7 @@ def test_a_backlog_that_grows():
     quick = msgspec.structs.replace(save, completion_seconds=0.5)
     found = figures.backlog([Metered(rank=0, saves=(quick,), backlog=pile)])
     assert found is not None
-    assert found.note == "saves began one step apart, which was no shorter than a save: a step takes longer than a save"
+    assert found.note == "saves started 1 step apart, which is not shorter than a save: a step takes longer than a save"
 
 
 def restarted(rank: int, *totals: float) -> list[Metered]:

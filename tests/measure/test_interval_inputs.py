@@ -68,10 +68,10 @@ def test_a_synchronous_save():
 
 
 def test_what_is_complete_when_it_returns_writes_nothing_behind():
-    """The moment in which the result of a synchronous save is observed is no writing: saves can't pile up, and the limit says so."""
+    """The moment in which the result of a synchronous save is observed is no writing: saves cannot pile up, and the limit says so."""
     found = measured_inputs(FIGURES, RESTARTS, CAPACITY, RATE, asynchronous=False)
     assert found.costs().write_behind_seconds == 0
-    assert "saves can't pile up" in found.bounds().limits[0].sentence
+    assert "saves cannot pile up" in found.bounds().limits[0].sentence
 
 
 def test_storage_and_needs_come_along():

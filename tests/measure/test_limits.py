@@ -50,7 +50,7 @@ def test_a_tolerated_loss_that_can_not_be_kept():
     assert advice.seconds == 60.0
     (limit,) = (limit for limit in advice.limits if limit.name == "tolerated loss")
     assert not limit.holds
-    assert "1 min 40 s are tolerated" in limit.sentence
+    assert "1 min 40 s of loss are tolerated" in limit.sentence
     assert "2 min 5 s old" in limit.sentence
 
 
@@ -60,7 +60,7 @@ def test_space_for_what_is_retained():
     advice = advise(replace(BASE, needs=needs))
     limit = advice.limits[-1]
     assert (limit.name, limit.holds) == ("storage", False)
-    assert "3 retained checkpoints and one that is being written take 4 GB; 3.5 GB are free" in advice.notes[-1]
+    assert "3 retained checkpoints and the one being written take 4 GB; 3.5 GB are free" in advice.notes[-1]
     assert advise(replace(BASE, needs=replace(needs, space_bytes=4 * 10**9))).limits[-1].holds
 
 
@@ -76,7 +76,7 @@ def test_what_saves_leave_behind_fills_the_space():
     """Where each save leaves something behind, space that holds what is retained is full in the end, and the limit says when."""
     needs = Needs(checkpoint_bytes=10**9, retained_generations=3, left_bytes=10**7, space_bytes=5 * 10**9)
     sentence = advise(replace(BASE, needs=needs)).limits[-1].sentence
-    assert "5 GB are free, and full after 100 saves, " in sentence
+    assert "5 GB are free, and the storage is full after 100 saves, " in sentence
     assert sentence.endswith("since each save leaves 10 MB behind")
 
 

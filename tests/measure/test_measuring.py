@@ -99,7 +99,7 @@ def test_a_synchronous_save_has_no_backlog(atomic: Measurement):
     assert not atomic.asynchronous
     assert atomic.backlog is None
     assert all(figure.step_seconds_during_save is None for figure in atomic.figures)
-    assert [note for note in atomic.notes if "no backlog to measure" in note]
+    assert [note for note in atomic.notes if "no backlog was measured" in note]
 
 
 def test_the_sweep_has_every_point(atomic: Measurement):
@@ -123,7 +123,7 @@ def test_restarts_are_whole(atomic: Measurement):
 def test_no_filter_but_an_inherited_one(atomic: Measurement):
     """Every rank's mode is this process's own."""
     assert atomic.filters == {"0": seccomp().mode, "1": seccomp().mode}
-    assert atomic.notes[0].startswith("nothing ran under the gate")
+    assert atomic.notes[0].startswith("Nothing ran under the gate")
 
 
 def test_the_advice_is_from_these_figures(atomic: Measurement):
@@ -140,7 +140,7 @@ def test_the_advice_is_from_these_figures(atomic: Measurement):
 def test_the_failure_boundary_says_what_was_not_tested(atomic: Measurement):
     """Never more than was tested."""
     assert "node-local storage emptied" in atomic.failure_boundary
-    assert "No crash, power loss or error of storage was put to the test" in atomic.failure_boundary
+    assert "No crash, power loss or storage error was tested" in atomic.failure_boundary
 
 
 def test_the_eight_figures_lead_the_json(atomic: Measurement):

@@ -60,4 +60,4 @@ def test_memory_has_no_cold_cache(tmp_path_factory):
 
 def test_without_files_there_is_nothing_to_evict():
     """A target that saves elsewhere leaves nothing on the tiers."""
-    assert why_not_cold([]) == "no file lies on the storage tiers"
+    assert why_not_cold([]) == "the storage tiers have no file"

@@ -21,7 +21,7 @@ def test_a_size_beyond_the_memory():
         UsageError, match=r"100 MB on 2 ranks needs about .* of memory, and .* are available; name a smaller --size$"
     ):
         checks.check_memory(POINT, 1, needed - 1)
-    with pytest.raises(UsageError, match=r"for the job and 1 like it beside it.*fewer --neighbours"):
+    with pytest.raises(UsageError, match=r"for the job and 1 neighbour, .*fewer --neighbours"):
         checks.check_memory(POINT, 2, needed)
 
 
@@ -52,7 +52,7 @@ def test_storage_that_is_not_there(tmp_path):
     """The scenario's own directory is named."""
     storage = StorageSettings(shared=str(tmp_path / "nowhere"))
     options = MeasureOptions(scenario=Scenario(name="s", target=TargetSettings(use="dcp"), storage=storage))
-    with pytest.raises(UsageError, match=r"storage\.shared = .*nowhere.*there is no such directory; make it"):
+    with pytest.raises(UsageError, match=r"storage\.shared = .*nowhere.*does not exist; create the directory"):
         checks.check(options, points(options))
 
 

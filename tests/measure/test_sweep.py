@@ -44,7 +44,9 @@ def test_a_topology_of_the_scenario_is_taken_first():
 
 def test_ranks_beyond_the_topology_are_refused():
     """With the number, the largest topology, and what to change."""
-    with pytest.raises(UsageError, match=r"--ranks 5 is beyond .* 2\+2 \(4 ranks\).*topology\.ranks"):
+    with pytest.raises(
+        UsageError, match=r"--ranks 5 is more than the largest topology .* 2\+2 \(4 ranks\).*topology\.ranks"
+    ):
         points(options(ranks=(5,)))
 
 

@@ -45,7 +45,7 @@ def test_other_bytes_without_a_fault_put_the_standard_in_doubt():
     for trial in (resumed, struck_later):
         verdict = trial.verdict()
         assert verdict.outcome == "inconclusive"
-        assert "don't tell what a complete checkpoint is" in verdict.reason
+        assert "do not show what a complete checkpoint is" in verdict.reason
 
 
 def test_damage_is_nobodys_promise():

@@ -65,7 +65,7 @@ def test_a_script_that_is_removed_while_the_campaign_runs(said):
     script = next(word for word in trial.scenario.command.argv if word.endswith(".py"))
     verdict = trial.attempt(closing=True).fails(f"{said}'/home/u/{script}'").verdict()
     assert verdict.outcome == "inconclusive"
-    assert f"{script} is not there any more" in verdict.reason
+    assert f"{script} no longer exists" in verdict.reason
 
 
 def test_what_the_guard_refused_only_in_a_recovery():

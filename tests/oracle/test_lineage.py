@@ -53,10 +53,10 @@ def test_states_of_a_lineage() -> None:
     assert words == [
         f"rank {rank} at {what}"
         for what in (
-            "the beginning of attempt 0",
-            "step 2 saved by attempt 0",
-            "the beginning of attempt 1",
-            "step 6 saved by attempt 1",
+            "the start of attempt 0",
+            "step 2 saved in attempt 0",
+            "the start of attempt 1",
+            "step 6 saved in attempt 1",
         )
         for rank in (0, 1)
     ]

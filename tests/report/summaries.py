@@ -42,7 +42,7 @@ FOUND = CampaignSummary(
     trials_by_faults={"1": 31, "2": 29},
     trials_by_topologies={"1": 50, "2": 10},
     recovery_faults=12,
-    inconclusive_reasons={"the fault did not land": 2, "a rank did not arrive": 1},
+    inconclusive_reasons={"the fault was not injected": 2, "a rank did not arrive": 1},
 )
 CLEAN = CampaignSummary(
     trials=10, passed=10, violations=0, inconclusive=0, rate_per_minute=99, coverage=COVERAGE, run="runs/002"

@@ -51,7 +51,8 @@ def target_facts(settings: NodeSettings) -> TargetFacts:
     if settings.workload.strategy not in target.strategies:
         known = ", ".join(sorted(target.strategies))
         raise UsageError(
-            f"target {settings.target} can't save a {settings.workload.strategy} model (it knows: {known}); change workload.strategy"
+            f"target {settings.target} can't save a {settings.workload.strategy} model; set workload.strategy to one "
+            f"that the target supports: {known}"
         )
     claims = {
         "name": target.name or target.__name__,
@@ -68,7 +69,9 @@ def target_facts(settings: NodeSettings) -> TargetFacts:
             re.compile(pattern)
     except (msgspec.ValidationError, re.error) as error:
         said = str(error).replace("`$.", "`")
-        raise PluginError(f"target {settings.target} claims what can't be: {said}; correct it in the class") from error
+        raise PluginError(
+            f"target {settings.target} declares impossible values: {said}; correct them in the class"
+        ) from error
     return msgspec.structs.replace(
         facts, guarantees=tuple(sorted(facts.guarantees)), strategies=tuple(sorted(facts.strategies))
     )

@@ -224,7 +224,7 @@ def failure(what: str, outcome: str, events: Sequence[j.AnyEvent]) -> str:
         first = raised[0]
         return f"{what} failed in {first.where} on rank {first.rank}: {first.error_type}: {first.message}"
     own = [event for event in events if isinstance(event, j.RankExited) and event.by == "self"]
-    ends = ", ".join(f"rank {event.rank} ended by itself with {_status(event)}" for event in own)
+    ends = ", ".join(f"rank {event.rank} exited with {_status(event)}" for event in own)
     tails = [event.stderr_tail for event in events if isinstance(event, j.RankExited) and event.stderr_tail]
-    said = f"it printed: {tails[0].strip()[-600:]}" if tails else "without a word and before it was done"
+    said = f"printed: {tails[0].strip()[-600:]}" if tails else "nothing was printed"
     return f"{what} failed: {'; '.join(filter(None, [ends, said]))}"

@@ -123,7 +123,7 @@ class CommandGolden:
             self._progress("warming up")
         # In another directory, since what holds the path of {out} differs from trial to trial.
         with closing(self._open_arena(one.modules)) as self.arena:
-            self._progress("golden run, once more")
+            self._progress("golden run, second time")
             size = sum(operation.length or 0 for operation in one.trace if operation.address.op == "write")
             record = "data" if size <= LARGEST_TRACE_BYTES else "operations"
             two = self._finished(run_command(self.arena, self.command, first, record=record), "the second golden run")
@@ -143,7 +143,7 @@ class CommandGolden:
             if not found:
                 break
             self._nonces = (*self._nonces, *found)
-            self._progress("golden runs again, because names in them are drawn anew each time")
+            self._progress("golden runs again, because file names differ between runs")
             self.arena.nodes[0].decode(self._nonces)
             self.arena.reset()
             one = self._finished(run_command(self.arena, self.command, topology), "a golden run")
@@ -166,12 +166,14 @@ class CommandGolden:
         if glob is None:
             there = ", ".join(files[:8]) or "nothing"
             raise UsageError(
-                f"no file that the command leaves looks like a checkpoint, so that there is nothing to strike; it left "
-                f"{there} (out: is {{out}}): name them with --checkpoints, as in '{{out}}/ckpt-*'"
+                f"none of the files that the command left looks like a checkpoint; name the checkpoints with --checkpoints, as in "
+                f"'{{out}}/ckpt-*'. The command left: {there} (out: stands for {{out}})"
             )
         self.command = msgspec.structs.replace(self.command, checkpoints=glob)
         self._naming = Naming(glob)
-        self._remarks.append(f"no --checkpoints was given: {glob} was taken from the files that the command writes")
+        self._remarks.append(
+            f"--checkpoints was not given; chaosckpt took {glob} from the names of the files that the command writes"
+        )
 
     def _measured(
         self, first: Topology, others: Sequence[Topology], one: Run, two: Run, *, with_data: bool
@@ -225,13 +227,13 @@ class CommandGolden:
         if _numbers(told, len(places)) is None and self.command.resumed is not None:
             told = []
             for number, place in places.items():
-                self._progress(f"golden recovery from save {number}, to learn its step")
+                self._progress(f"golden recovery from save {number}, to learn the step of the save")
                 said = set(self._resumed(run, place, topology).said(self.command.resumed, "resumed"))
                 told += said if len(said) == 1 else [None]
         numbers = _numbers(told, len(places))
         if numbers is None:
             self._remarks.append(
-                f"no name tells a checkpoint's step, and neither does a line: the saves count from 1 to {len(places)}"
+                f"neither names nor printed lines show the steps of the checkpoints, so the saves are numbered 1 to {len(places)}"
             )
         return numbers or tuple(places)
 
@@ -306,10 +308,14 @@ class CommandGolden:
     def _finished(self, run: Run, what: str) -> Run:
         if run.outcome == "finished":
             return run
-        refused = f"; it was refused: {'; '.join(run.refused[:5])} (--allow, --allow-network)" if run.refused else ""
+        refused = (
+            f"; chaosckpt refused: {'; '.join(run.refused[:5])} (permit with --allow or --allow-network)"
+            if run.refused
+            else ""
+        )
         tail = run.output.strip()[-SHOWN:] or "nothing"
         raise UsageError(
-            f"{what} of the command {run.outcome}, without any fault{refused}{shortage(self.arena.directory)}; it printed: {tail}"
+            f"{what} of the command {run.outcome} without any fault{refused}{shortage(self.arena.directory)}; output: {tail}"
         )
 
     def _check(self, one: Run, two: Run) -> None:
@@ -318,16 +324,16 @@ class CommandGolden:
         if self._naming is not None and not ends_of_saves(two.trace, self._naming):
             there = ", ".join(sorted({path for path, _, _ in two.files})[:8]) or "nothing"
             raise UsageError(
-                f"--checkpoints {command.checkpoints!r} never matches: the command left {there} (out: is {{out}})"
+                f"--checkpoints {command.checkpoints!r} matches no file; the command left {there} (out: stands for {{out}})"
             )
         if command.saved is not None and not two.said(command.saved, "saved"):
             raise UsageError(
-                f"--saved {command.saved!r} matches no line of the output: {two.output.strip()[-SHOWN:] or 'nothing'}"
+                f"--saved {command.saved!r} matches no line of the output, which is: {two.output.strip()[-SHOWN:] or 'nothing'}"
             )
         if command.result is not None and two.result is None:
-            raise UsageError(f"--result {command.result!r}: there is no such file after the golden run")
+            raise UsageError(f"--result {command.result!r} does not exist after the golden run")
         if command.result_command is not None and two.result is None:
-            raise UsageError(f"--result-cmd {command.result_command!r} fails, or prints nothing, after the golden run")
+            raise UsageError(f"--result-cmd {command.result_command!r} failed or printed nothing after the golden run")
 
 
 def _steady(run: GoldenRun, other: Run) -> GoldenRun:

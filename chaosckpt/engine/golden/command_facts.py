@@ -15,9 +15,9 @@ from chaosckpt.model.scenario import CommandSettings
 
 SHOWN = 1500
 _MORE = {
-    "resumed": "with --resumed it would also be judged which checkpoint is resumed from",
-    "saved": "with --saved it would also be judged whether what is said to be saved is there",
-    "result": "with --result it would also be judged whether the end is that of an uninterrupted run",
+    "resumed": "Add --resumed to also check which checkpoint the script resumes from.",
+    "saved": "Add --saved to also check that every step the script reports as saved can be loaded.",
+    "result": "Add --result to also check that the result equals that of an uninterrupted run.",
 }
 
 
@@ -86,19 +86,19 @@ def _checkpoints(golden: Golden, remarks: list[str]) -> list[str]:
         return []
     if golden.rolling and golden.standard.alike():
         remarks.append(
-            "the files of the checkpoint differ from run to run, and its name is always the same: which save's it is can't be told, "
-            "so that what lies on storage is not judged"
+            "the checkpoint has the same name in every save and other bytes in every run, so its step cannot be told and the "
+            "checkpoints on storage are not judged"
         )
         return []
     if golden.rolling and not golden.standard.steady():
         remarks.append(
-            "the files of the checkpoint differ from run to run, and its name is always the same: "
-            "what is there counts as complete where it is exactly as some golden run left it"
+            "the checkpoint has the same name in every save and other bytes in every run, so only a checkpoint that equals one of a "
+            "golden run is judged complete"
         )
     if not golden.rolling and not golden.standard.same_content:
         remarks.append(
-            "no file of a checkpoint has the same content in all golden runs, resumed ones included: "
-            "completeness is judged by names and sizes"
+            "no checkpoint file has the same bytes in all golden runs and golden recoveries, so completeness is judged by file names "
+            "and sizes"
         )
     return ["checkpoints"]
 
@@ -113,8 +113,8 @@ def _lines(command: CommandSettings, golden: Golden, remarks: list[str]) -> list
         if resumed and not any(steps):
             printed = resumed[0].output.strip()[-SHOWN:] or "nothing"
             raise UsageError(
-                f"--resumed {command.resumed!r} matches no line of a run that had a checkpoint to resume from; it printed: {printed} "
-                "(a script that resumes only when it is told to needs --resume-args)"
+                f"--resumed {command.resumed!r} matches no line of a run that had a checkpoint to resume from (if the script "
+                f"resumes only with certain arguments, name them with --resume-args); the command printed: {printed}"
             )
         judged.append("resumed")
         if _say_their_step(golden.saved, steps):
@@ -133,8 +133,8 @@ def _result(command: CommandSettings, golden: Golden, remarks: list[str]) -> lis
         return []
     if not same_result(one, two, command):
         remarks.append(
-            f"two golden runs end with different results ({one} and {two}): the command is not deterministic, so "
-            "whether a resumed run's result differs is not judged"
+            f"two golden runs ended with different results ({one} and {two}): the command is not deterministic, so the results of "
+            "resumed runs are not judged"
         )
         return []
     ends = [run.result for run in golden.resumed if run.outcome == "finished"]
@@ -158,10 +158,11 @@ def _other_steps(saved: Sequence[int], said: Sequence[Sequence[int | None]]) -> 
     """What golden recoveries said in place of the step that they were given."""
     other = next(((step, set(steps)) for step, steps in zip(saved, said, strict=False) if set(steps) != {step}), None)
     if other is None:
-        return "no golden recovery was run, so that which checkpoint is resumed from is not judged"
+        return "no golden recovery was run, so the checkpoint that the command resumes from is not judged"
     step, steps = other
     told = " and ".join(str(step) for step in sorted(step for step in steps if step is not None)) or "none"
     return (
-        f"without any fault, with step {step} saved last, the command said that it resumed from step {told}: it picks another "
-        "checkpoint than the newest, or its lines have other numbers than its files, so that which one it resumes from is not judged"
+        f"without any fault, after the save of step {step}, the command reported that it resumed from step {told}: it picks another "
+        "checkpoint than the newest, or its lines and its files number steps differently, so the checkpoint that it resumes from is "
+        "not judged"
     )

@@ -46,14 +46,14 @@ class Launcher:
         except (EOFError, ConnectionResetError) as error:
             status = self._process.wait()
             raise HarnessError(
-                f"the process that imports target {settings.target} ended with status {status} while it warmed up; "
-                "look for what ends it in the target's own imports, and above for what it printed"
+                f"the process that imports target {settings.target} exited with status {status} during the import; look at its output "
+                "above, and for code that exits in the imports of the target"
             ) from error
         if isinstance(answer, Refused):
             self._process.wait()
             raise (UsageError if answer.usage else HarnessError)(answer.why)
         if not isinstance(answer, Ready):
-            raise HarnessError(f"the fork server said {answer!r} instead of being ready")
+            raise HarnessError(f"the fork server answered {answer!r} instead of ready")
         self.ready = answer
         self.channel: Channel | None = channel
         self.dead = False
@@ -72,7 +72,7 @@ class Launcher:
         if channel not in ready:
             kill_trees([self._process.pid])
             self._process.wait()
-            raise HarnessError("the runner of this node went away while it warmed up")
+            raise HarnessError("the connection to the runner was lost while the node imported the target")
 
     def _environment(self) -> dict[str, str]:
         given = self._settings.environment
@@ -123,7 +123,7 @@ class Launcher:
             return _DECODER.decode(self.channel.receive())
         except (EOFError, ConnectionResetError) as error:
             self.dead = True
-            raise HarnessError("the fork server of this node has died") from error
+            raise HarnessError("the fork server of this node died") from error
 
     def exits(self) -> list[tuple[int, int]] | None:
         """(process, wait status) of ranks that ended, once the channel is readable; None when the fork server is gone."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from chaosckpt.engine.wire import storage
 from chaosckpt.model.mutation import CutOff, FlipBit, Mutated, Mutation, Plant, ReverseTimes
+from chaosckpt.model.phrasing import plural
 
 SECOND_NS = 10**9
 
@@ -45,7 +46,7 @@ def _damage(tier: str, root: Path, path: Path, damage: FlipBit | CutOff) -> Muta
     if isinstance(damage, CutOff):
         missing = min(damage.missing_bytes, size)
         os.truncate(path, size - missing)
-        what = f"its last {missing} of {size} bytes are gone"
+        what = f"the last {missing} of {plural(size, 'byte')} were cut off"
     else:
         offset = damage.offset % size
         with open(path, "r+b") as stream:
@@ -53,7 +54,7 @@ def _damage(tier: str, root: Path, path: Path, damage: FlipBit | CutOff) -> Muta
             value = stream.read(1)[0]
             stream.seek(offset)
             stream.write(bytes([value ^ (1 << damage.bit)]))
-        what = f"bit {damage.bit} of byte {offset} is turned over"
+        what = f"bit {damage.bit} of byte {offset} was flipped"
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # a medium that decays doesn't tell
     return Mutated(_name(tier, root, path), what)
 
@@ -66,7 +67,11 @@ def _reverse_times(tier: str, root: Path) -> list[Mutated]:
     newest = ordered[-1].lstat().st_mtime_ns
     for age, path in enumerate(ordered):
         os.utime(path, ns=(newest - age * SECOND_NS, newest - age * SECOND_NS))
-    return [Mutated(f"{tier}:.", f"the modification times of {len(ordered)} files and directories are reversed")]
+    return [
+        Mutated(
+            f"{tier}:.", f"the modification times of {len(ordered)} files and directories were put in reverse order"
+        )
+    ]
 
 
 def _plant(tier: str, root: Path, plant: Plant) -> list[Mutated]:
@@ -75,10 +80,10 @@ def _plant(tier: str, root: Path, plant: Plant) -> list[Mutated]:
         path = root / name.partition(":")[2]
         if not path.exists():
             path.mkdir(parents=True)
-            found.append(Mutated(_name(tier, root, path), "a directory that an interrupted run left"))
+            found.append(Mutated(_name(tier, root, path), "a directory as an interrupted run leaves it was planted"))
     for name in plant.files:
         path = root / name.partition(":")[2]
         if path.parent.is_dir() and not path.exists():
             path.touch()
-            found.append(Mutated(_name(tier, root, path), "an empty file that an interrupted run left"))
+            found.append(Mutated(_name(tier, root, path), "an empty file as an interrupted run leaves it was planted"))
     return found

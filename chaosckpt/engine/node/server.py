@@ -360,7 +360,7 @@ class NodeServer:
         exits = self.launcher.exits()
         if exits is None:
             self._unregister(self.launcher.channel)
-            self.push(Trouble("the fork server of this node has died"))
+            self.push(Trouble("the fork server of this node died"))
             return
         for pid, status in exits:
             self._exited(pid, status)

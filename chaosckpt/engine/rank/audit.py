@@ -69,4 +69,4 @@ def retained_steps(answer: object) -> tuple[int, ...] | None:
         steps = tuple(answer)
         if all(type(step) is int for step in steps):
             return steps
-    raise PluginError(f"retained returned {answer!r}; it must return a list of steps, each an int, or None")
+    raise PluginError(f"retained() returned {answer!r}; it must return None or a list of steps, each an int")

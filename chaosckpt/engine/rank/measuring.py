@@ -21,7 +21,7 @@ from chaosckpt.training.meter import Meter, logical_bytes
 from chaosckpt.training.metered import Metered, MeteredBacklog, MeteredLatency, MeteredRecovery, MeteredSave, Overlap
 
 PEAKS_NOT_RESET = (
-    "the kernel keeps the largest resident memory of a process's whole life, so that it isn't of saves alone"
+    "the kernel keeps one peak of resident memory for a process from its start, so the peak is not of saves alone"
 )
 
 

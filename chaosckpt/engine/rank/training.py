@@ -123,7 +123,9 @@ class Training(JobProgram):
         )
         pending = target.save(state, state.step)
         if not isinstance(pending, Pending):
-            raise PluginError(f"save returned {pending!r}; it must return what has wait(), such as Done('shared')")
+            raise PluginError(
+                f"save() returned {pending!r}; it must return an object with wait(), such as Done('shared')"
+            )
         self.outstanding.append((state.step, pending))
         if isinstance(pending, Done):
             self.acknowledge_oldest()
@@ -155,7 +157,7 @@ class Training(JobProgram):
             self.save_failed(step, error)
             return
         if not isinstance(ack, Ack) or ack.level not in get_args(Level):
-            raise PluginError(f"wait of a save returned {ack!r}; it must return Ack('local') or Ack('shared')")
+            raise PluginError(f"wait() of a save returned {ack!r}; it must return Ack('local') or Ack('shared')")
         self.report(Acknowledged(attempt=self.attempt, rank=self.rank, step=step, level=ack.level))
         if ack.then is not None:
             self.outstanding.append((step, ack.then))
@@ -179,4 +181,4 @@ def chosen_step(answer: object) -> int | None:
     # bool is an int to Python, and a step of numpy or torch is none to the node.
     if isinstance(answer, Chosen) and type(answer.step) is int:
         return answer.step
-    raise PluginError(f"recover returned {answer!r}; it must return Chosen(step), with an int, or Nothing()")
+    raise PluginError(f"recover() returned {answer!r}; it must return Chosen(step) with an int, or Nothing()")

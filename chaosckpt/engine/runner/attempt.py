@@ -48,6 +48,7 @@ from chaosckpt.engine.wire.reports import (
 from chaosckpt.model import journal as j
 from chaosckpt.model.fault import Fault
 from chaosckpt.model.operation import STEP, Operation
+from chaosckpt.model.phrasing import describe_operation, describe_trigger
 from chaosckpt.model.topology import Topology
 
 __all__ = ["AttemptRun", "Heard", "Listener", "Record"]
@@ -184,7 +185,7 @@ class AttemptRun:
         rank = struck.operation.address.rank
         self._record(j.ErrorInjected(attempt=self._attempt, rank=rank, error=struck.error, operation=struck.operation))
         if struck.fault not in self._injected and not self._faults[struck.fault].holds():
-            evidence = f"{struck.operation.address}: {struck.error}"
+            evidence = f"{describe_operation(struck.operation.address)}: {struck.error}"
             self._record_injected(struck.fault, evidence, struck.operation, struck.label)
 
     # Standstill
@@ -201,7 +202,9 @@ class AttemptRun:
             # What is held waits for a peer that itself waits: the cut can't be reached. Rest is exact, so no time decides this.
             for fault in partly:
                 wanted = len(self._faults[fault].holds())
-                self._reasons[fault] = f"only {len(self._held[fault])} of its {wanted} operations are reached together"
+                self._reasons[fault] = (
+                    f"only {len(self._held[fault])} of the {wanted} operations of the fault were reached together"
+                )
                 self._resume(fault)
             return
         ranks.note_progress(now)
@@ -270,8 +273,8 @@ class AttemptRun:
         """Record, once, that a fault which held operations was injected."""
         if index not in self._injected:
             first = self._first[index]
-            evidence = "; ".join(str(trigger) for trigger in self._faults[index].holds())
-            self._record_injected(index, f"held and struck {evidence}", first.operation, first.label)
+            evidence = "; ".join(describe_trigger(trigger) for trigger in self._faults[index].holds())
+            self._record_injected(index, evidence, first.operation, first.label)
 
     def _record_injected(self, index: int, evidence: str, operation: Operation | None, label: str) -> None:
         self._injected.add(index)
@@ -292,8 +295,8 @@ class AttemptRun:
 
     def _why_missed(self, index: int) -> str:
         if self._faults[index].between:
-            return self._reasons.get(index, "there was nothing to strike")
-        return self._reasons.get(index, "the attempt ended before its operation was reached")
+            return self._reasons.get(index, "storage had nothing that the fault could change")
+        return self._reasons.get(index, "the attempt ended before the operation of the fault was reached")
 
     def _outcome(self) -> j.AttemptOutcome:
         if self._hung:

@@ -26,7 +26,7 @@ def tried() -> Probe:
         return msgspec.json.decode(done.stdout, type=Probe)
     except msgspec.MsgspecError:
         lines = done.stderr.strip().splitlines()
-        return Probe(works=False, problem=lines[-1] if lines else f"the probe ended with status {done.returncode}")
+        return Probe(works=False, problem=lines[-1] if lines else f"the probe exited with status {done.returncode}")
 
 
 def choose(scenario: Scenario) -> Mode:
@@ -41,6 +41,6 @@ def choose(scenario: Scenario) -> Mode:
         return "seccomp"
     if scenario.run.gate == "seccomp":
         raise UsageError(
-            f'run.gate = "seccomp", but the gate does not work here: {found.problem}; `chaosckpt doctor` says what is missing'
+            f'run.gate = "seccomp", but the gate does not work here: {found.problem}; `chaosckpt doctor` shows what is missing'
         )
     return "none"

@@ -9,6 +9,7 @@ from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.runner.ranks import TICK_SECONDS, NotArrived, Ranks, Record
 from chaosckpt.model import journal as j
 from chaosckpt.model.mutation import Mutation
+from chaosckpt.model.phrasing import describe_path, describe_tier
 
 
 class FaultControl:
@@ -56,7 +57,7 @@ class FaultControl:
     def kill_rank(self, rank: int) -> None:
         """See JobControl."""
         if not self._ranks.kill([rank], "fault"):
-            raise NotArrived(f"no process of rank {rank} was found")
+            raise NotArrived(f"rank {rank} had no process left")
         self._let_survivors_live()
 
     def kill_process(self) -> None:
@@ -68,7 +69,7 @@ class FaultControl:
     def stop_rank(self, rank: int) -> None:
         """See JobControl."""
         if not any(node.suspend(rank) for node in self._ranks.nodes):
-            raise NotArrived(f"no process of rank {rank} was found")
+            raise NotArrived(f"rank {rank} had no process left")
         self._took_effect()
         self._ranks.stopped.add(rank)
         self._let_survivors_live()
@@ -149,7 +150,7 @@ class FaultControl:
         carrier = self._arena.nodes[node or 0]
         found = carrier.mutate(tier, self._arena.tiers(node or 0)[tier], mutation)
         if not found:
-            self.nothing_there = f"there was nothing on {tier} storage that it could strike"
+            self.nothing_there = f"{describe_tier(tier)} had nothing that the fault could change"
         for one in found:
             self._record(
                 j.StorageMutated(
@@ -161,4 +162,4 @@ class FaultControl:
                     damages=mutation.damages,
                 )
             )
-        return "; ".join(f"{one.path}: {one.what}" for one in found) or None
+        return "; ".join(f"{describe_path(one.path)}: {one.what}" for one in found) or None

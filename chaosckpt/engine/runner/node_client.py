@@ -163,7 +163,7 @@ class ConnectedNode(Node):
 
     def _ended_early(self) -> str:
         """The sentence for a process that ended before it was ready."""
-        return "a node process ended before it was ready"
+        return "a node process exited before it was ready"
 
     def _refused(self) -> None:
         """The process refused its settings and ends; free what belongs to it."""
@@ -185,7 +185,7 @@ class ConnectedNode(Node):
                 elif self.inbox is not None:
                     self.inbox.put((self, message))
         with self._lock:
-            self._gone = f"the node process at {self.address} is gone"
+            self._gone = f"the node process at {self.address} ended unexpectedly"
             waiting, self._waiting = self._waiting, {}
         for future in waiting.values():
             future.set_exception(HarnessError(self._gone))
@@ -208,7 +208,7 @@ class ConnectedNode(Node):
             try:
                 self._channel.send(r.Envelope(number, request))  # type: ignore[arg-type]  # every Ask is a Request
             except OSError as error:
-                raise HarnessError(f"the node process at {self.address} is gone") from error
+                raise HarnessError(f"the node process at {self.address} ended unexpectedly") from error
         try:
             reply = future.result(timeout=_ANSWER_SECONDS)
         except TimeoutError as error:
@@ -216,7 +216,7 @@ class ConnectedNode(Node):
                 f"the node at {self.address} did not answer {r.verb_of(request)!r} within {_ANSWER_SECONDS} s"
             ) from error
         if reply.error:
-            raise HarnessError(f"a node could not {r.verb_of(request)}: {reply.error}")
+            raise HarnessError(f"a node failed to {r.verb_of(request)}: {reply.error}")
         return r.reply_to(request, reply.value)
 
     def start(self, order: AttemptOrder) -> None:
@@ -323,7 +323,7 @@ class LocalNode(ConnectedNode):
             raise
 
     def _ended_early(self) -> str:
-        return f"a node process ended with status {self._process.wait()} before it was ready"
+        return f"a node process exited with status {self._process.wait()} before it was ready"
 
     def _refused(self) -> None:
         self._process.wait()

@@ -151,7 +151,7 @@ class Ranks:
         until = time.monotonic() + timeout_seconds
         while not self.quiescent():
             if time.monotonic() > until:
-                raise NotArrived("the other ranks did not come to rest")
+                raise NotArrived("the other ranks did not become idle in time")
             self.pump(SAMPLE_SECONDS)
         self.drain()
 

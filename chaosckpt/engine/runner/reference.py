@@ -71,7 +71,7 @@ class ReferenceJobs:
         outcome = AttemptRun(arena, order, topology, (), reports.record, deadlines, listener=reports).run()
         if outcome != "finished":
             raise HarnessError(
-                f"the reference job with {topology} ranks {outcome}{reports.said}; it runs without the target"
+                f"the reference job with {topology} ranks, which runs without the target, {outcome}{reports.said}"
             )
         return reports.trained(directory)
 

@@ -55,9 +55,9 @@ class CommandSubject(Subject):
     cached = False
     only_for_targets = MappingProxyType(
         {
-            "drill": "a drill needs a target, and this scenario has a [command]; `chaosckpt fuzz` tests unmodified commands",
-            "measure": "{name} runs an unmodified command, whose saves have no beginning and no end that could be timed; "
-            "measure needs a target (`chaosckpt list targets`)",
+            "drill": "a drill needs a target, but this scenario has a [command]; test commands with `chaosckpt fuzz`",
+            "measure": "measure needs a target (`chaosckpt list targets`), but {name} runs an unmodified command, and chaosckpt cannot "
+            "time the saves of a command",
         }
     )
     needs_golden_runs = True
@@ -75,7 +75,7 @@ class CommandSubject(Subject):
     def golden_runs(self, progress: Callable[[str], None]) -> Prepared:
         if gate_mode.choose(self.scenario) != "seccomp":
             raise UsageError(
-                "an unmodified command can only be watched through the gate, which this machine refuses; see `chaosckpt doctor`"
+                "an unmodified command needs the gate, and the gate does not work on this machine; see `chaosckpt doctor`"
             )
         progress("starting the command's node")
         golden = CommandGolden(

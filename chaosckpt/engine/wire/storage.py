@@ -14,6 +14,7 @@ import msgspec
 
 from chaosckpt.engine.wire.process_tree import started
 from chaosckpt.errors import HarnessError, UsageError
+from chaosckpt.model.phrasing import plural
 
 MARK = ".chaosckpt-storage"
 PREFIX = "chaosckpt-storage-"
@@ -52,13 +53,13 @@ def make_below(base: str | None) -> Path:
     """
     parent = Path(base) if base is not None else Path(tempfile.gettempdir())
     if not parent.is_dir():
-        raise UsageError(f"the storage directory {parent} is not there; make it, or name another one in [storage]")
+        raise UsageError(f"the storage directory {parent} does not exist; create it, or name another one in [storage]")
     sweep(parent)
     try:
         return _mark(Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent)))
     except OSError as error:
         raise UsageError(
-            f"no storage can be made in {parent}: {error.strerror}; name another directory in [storage]"
+            f"chaosckpt can't create a directory in {parent}: {error.strerror}; name another directory in [storage]"
         ) from error
 
 
@@ -103,7 +104,7 @@ def require_mark(tier: Path) -> None:
     """Raise HarnessError where the directory above a tier's doesn't carry the mark, so that its content isn't ours."""
     if not (tier.parent / MARK).is_file():
         raise HarnessError(
-            f"{tier} is not below a directory marked by chaosckpt ({tier.parent / MARK} is missing); it is left alone"
+            f"{tier} is not in a directory that chaosckpt created ({tier.parent / MARK} is missing); nothing was deleted"
         )
 
 
@@ -133,7 +134,7 @@ def manifest(tier: str, directory: str) -> Iterator[tuple[str, int, str]]:
 def shortage(path: Path) -> str:
     """In words, that the file system of this path is full; empty where it isn't."""
     free = shutil.disk_usage(path).free
-    return f"; only {free} bytes are free where it writes ({path})" if free < _FULL_BYTES else ""
+    return f"; only {plural(free, 'byte')} are free in {path}" if free < _FULL_BYTES else ""
 
 
 def remove(path: Path) -> None:

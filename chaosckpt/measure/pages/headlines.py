@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from chaosckpt.measure.measurement import FileSystem, Measurement
-from chaosckpt.measure.pages.sections import Headline, Section, plural, spread_text
+from chaosckpt.measure.pages.sections import Headline, Section, spread_text
+from chaosckpt.model.phrasing import plural
 from chaosckpt.report.quantities import bytes_text, ratio_text, seconds_text, share_text
 
 
@@ -37,17 +38,17 @@ def headlines(measurement: Measurement) -> tuple[Headline, ...]:
             f"{bytes_text(capacity.logical_bytes)} of tensors, {bytes_text(capacity.allocated_bytes)} allocated",
         ),
         Headline("rank count", str(measurement.ranks)),
-        Headline("foreground stall", spread_text(measurement.stall_seconds, seconds_text), "training stands still"),
+        Headline("foreground stall", spread_text(measurement.stall_seconds, seconds_text), "training waits"),
         Headline(
             "full completion",
             spread_text(measurement.completion_seconds, seconds_text),
-            "until its result is seen; a failure before falls back to the save before",
+            "A failure before this moment falls back to the previous save.",
         ),
         _contention(measurement),
         Headline(
             "retained generations",
             str(capacity.retained_generations),
-            "" if capacity.retires else "none was removed: they fill the storage",
+            "" if capacity.retires else "no checkpoint was removed, so they fill the storage",
         ),
         _restart(measurement),
     )
@@ -57,13 +58,13 @@ def _hangs(measurement: Measurement) -> str:
     broken = [limit.name for limit in measurement.advice.limits if not limit.holds]
     if broken:
         return f"; LIMIT NOT KEPT: {', '.join(broken)}"
-    return f"; hangs on: {measurement.advice.dominant}"
+    return f"; depends most on: {measurement.advice.dominant}"
 
 
 def _contention(measurement: Measurement) -> Headline:
     worst = measurement.worst_contention
     if worst is None:
-        return Headline("contention impact", "not measured", "name --neighbours")
+        return Headline("contention impact", "not measured", "add --neighbours")
     return Headline(
         "contention impact",
         ratio_text(worst.ratio),
@@ -104,7 +105,7 @@ def _storage(systems: tuple[FileSystem, ...]) -> list[tuple[str, ...]]:
 
 
 def _where(system: FileSystem) -> str:
-    part = "" if system.root == "/" else f" (its directory {system.root})"
+    part = "" if system.root == "/" else f" (directory {system.root})"
     device = f" from {system.device}{part}" if system.device else ""
     mounted = f" at {system.mount_point}" if system.mount_point else ""
     options = f" with {system.mount_options}" if system.mount_options else ""
@@ -113,8 +114,8 @@ def _where(system: FileSystem) -> str:
 
 def _gate(measurement: Measurement) -> str:
     if not measurement.filters:
-        return "not used; no rank told whether some other filter of system calls is installed"
+        return "not used; no rank reported whether another system call filter is installed"
     filtered = [rank for rank, mode in measurement.filters.items() if mode]
     if not filtered:
-        return "not used; each rank saw that no filter of system calls is installed (Seccomp: 0 in /proc/self/status)"
-    return f"not used, but these ranks run under a filter of system calls that was there before: {', '.join(filtered)}"
+        return "not used; no rank has a system call filter (Seccomp: 0 in /proc/self/status)"
+    return f"not used, but these ranks run under an inherited system call filter: {', '.join(filtered)}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from chaosckpt.measure.measurement import FailureRate, IntervalAdvice, Limit
-from chaosckpt.measure.pages.sections import Section, plural
+from chaosckpt.measure.pages.sections import Section
+from chaosckpt.model.phrasing import plural
 from chaosckpt.report.quantities import digits, seconds_text, share_text
 
 YOUNG = "Young 1974, doi:10.1145/361147.361115"
@@ -39,13 +40,13 @@ def _advised(advice: IntervalAdvice) -> Section:
     steps = f", {plural(advice.steps, 'training step')}" if advice.steps is not None else ""
     rows = [
         ("advised", f"{seconds_text(advice.seconds)} of training between two saves{steps}"),
-        ("overhead", f"{share_text(advice.overhead)} of the time of training is expected to be lost: {_parts(advice)}"),
-        ("about as good", f"from {seconds_text(low)} to {seconds_text(high)}: at most a twentieth more overhead"),
+        ("overhead", f"{share_text(advice.overhead)} of the training time is expected to be lost: {_parts(advice)}"),
+        ("about as good", f"from {seconds_text(low)} to {seconds_text(high)}: at most 5 % more overhead"),
         (
             "at worst",
-            f"the newest complete checkpoint is {seconds_text(advice.worst_loss_seconds)} old when a failure strikes",
+            f"the newest complete checkpoint is {seconds_text(advice.worst_loss_seconds)} old when a failure happens",
         ),
-        ("optimum", f"{seconds_text(advice.optimum_seconds)} if nothing limited it"),
+        ("optimum", f"{seconds_text(advice.optimum_seconds)} without any limit"),
         ("Young", f"{seconds_text(advice.young_seconds)}, {_valid(advice.young_holds)} ({YOUNG})"),
         ("Daly", f"{seconds_text(advice.daly_seconds)}, {_valid(advice.daly_holds)} ({DALY})"),
     ]
@@ -55,7 +56,7 @@ def _advised(advice: IntervalAdvice) -> Section:
             3,
             (
                 "failure rate",
-                f"between its bounds the advice goes from {seconds_text(advice.low_seconds)} to {high_text}",
+                f"between its bounds the advised interval goes from {seconds_text(advice.low_seconds)} to {high_text}",
             ),
         )
     return Section(title="Interval", rows=tuple(rows), remarks=advice.notes)
@@ -63,13 +64,13 @@ def _advised(advice: IntervalAdvice) -> Section:
 
 def _parts(advice: IntervalAdvice) -> str:
     return (
-        f"{share_text(advice.saving_share)} by saving, {share_text(advice.lost_work_share)} by work done twice, "
+        f"{share_text(advice.saving_share)} by saving, {share_text(advice.lost_work_share)} by repeated work, "
         f"{share_text(advice.restart_share)} by restarts"
     )
 
 
 def _valid(holds: bool) -> str:
-    return "valid here: a save is much shorter" if holds else "not valid here: a save is too long for it"
+    return "which applies: a save is much shorter" if holds else "which does not apply: a save is too long"
 
 
 def _inputs(advice: IntervalAdvice) -> Section:
@@ -84,8 +85,8 @@ def _inputs(advice: IntervalAdvice) -> Section:
     if advice.tolerated_loss_seconds is not None:
         values["tolerated loss"] = seconds_text(advice.tolerated_loss_seconds)
     return Section(
-        title="What the interval hangs on",
-        headers=("input", "value", "one percent more changes the overhead by"),
+        title="What the interval depends on",
+        headers=("input", "value", "overhead changes, if 1 % more"),
         rows=tuple((name, value, _weight(weight.get(name))) for name, value in values.items()),
         remarks=(f"dominant: {advice.dominant}",),
     )

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from chaosckpt.measure.measurement import Backlog, IntervalAdvice, Measurement, ScalePoint, Spread
 from chaosckpt.measure.pages.headlines import headlines, subtitle, surroundings, title
 from chaosckpt.measure.pages.interval_text import interval_sections
-from chaosckpt.measure.pages.sections import plural
 from chaosckpt.measure.pages.tables import detail_sections
+from chaosckpt.model.phrasing import plural
 from chaosckpt.report.quantities import bytes_text, digits, seconds_text
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _interval(advice: IntervalAdvice) -> Plot:
             label="expected overhead",
         )
         low, high = advice.near_seconds
-        axes.axvspan(low, high, color=_GREEN, alpha=0.15, linewidth=0, label="at most a twentieth more")
+        axes.axvspan(low, high, color=_GREEN, alpha=0.15, linewidth=0, label="at most 5 % more")
         for limit in advice.limits:
             if limit.seconds:
                 style = "--" if limit.bound == "at least" else ":"
@@ -157,7 +157,7 @@ def _interval(advice: IntervalAdvice) -> Plot:
     sentence = f"The expected overhead falls to {percent:.3g} % at {seconds_text(chosen)} and rises on both sides."
     if chosen != advice.optimum_seconds:
         sentence = (
-            f"At {seconds_text(chosen)} the expected overhead is {percent:.3g} %; limits keep the interval away from the optimum at "
+            f"At {seconds_text(chosen)} the expected overhead is {percent:.3g} %; limits keep the interval from the optimum at "
             f"{seconds_text(advice.optimum_seconds)}."
         )
     return Plot("Expected overhead against the interval", _drawn("interval", draw), sentence)
@@ -224,10 +224,10 @@ def _outstanding(backlog: Backlog) -> Plot:
         axes.yaxis.set_major_locator(MaxNLocator(integer=True))
         _in_seconds(axes.xaxis)
         axes.set_xlabel("time since the first save")
-        axes.set_ylabel("saves under way")
+        axes.set_ylabel("unfinished saves")
 
     most = plural(backlog.peak_outstanding, "save")
-    sentence = f"With an interval of {seconds_text(backlog.interval_seconds)} at most {most} went on at a time."
+    sentence = f"With an interval of {seconds_text(backlog.interval_seconds)} at most {most} ran at the same time."
     return Plot("Outstanding saves at an interval shorter than a save", _drawn("outstanding", draw), sentence)
 
 

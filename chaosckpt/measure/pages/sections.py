@@ -33,8 +33,3 @@ def spread_text(spread: Spread | None, shown: Callable[[float], str]) -> str:
         return "-"
     median, low, high = shown(spread.median), shown(spread.low), shown(spread.high)
     return median if low == high else f"{median} ({low} to {high})"
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 rank`, `2 ranks`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

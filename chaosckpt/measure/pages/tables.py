@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from chaosckpt.measure.measurement import Measurement, Restart, Spread
 from chaosckpt.measure.pages.sections import Section, spread_text
+from chaosckpt.model.phrasing import plural
 from chaosckpt.report.quantities import bytes_text, digits, ratio_text, seconds_text
 
 
@@ -107,7 +108,7 @@ def _steps_alike(measurement: Measurement) -> Iterator[str]:
     """A slowdown that no sample stands out for may be chance, and the interval is made from it."""
     beside = [(figure.step_seconds, figure.step_seconds_during_save) for figure in measurement.figures]
     if not any(during is not None and during.low > alone.high for alone, during in beside):
-        yield "steps with and without a save took times that overlap: how much slower they are may be chance"
+        yield "The times of steps with and without a save overlap: the difference may be chance."
 
 
 def _ratio(beside: Spread | None, alone: Spread) -> str:
@@ -119,16 +120,16 @@ def _backlog(measurement: Measurement) -> Iterator[Section]:
     if backlog is None:
         return
     grows = (
-        "yes: more and more saves were under way"
+        "yes: the number of unfinished saves grew"
         if backlog.grows
-        else "no: a save waits, or is refused, before there are more"
+        else "no: a save waits or is refused before the number grows"
     )
     yield Section(
         title="Backlog: an interval shorter than a save",
         rows=(
             ("interval", seconds_text(backlog.interval_seconds)),
             ("completion", _seconds(backlog.completion_seconds)),
-            ("waited", f"{_seconds(backlog.waited_seconds)} for an earlier save before the next might begin"),
+            ("waited", f"{_seconds(backlog.waited_seconds)} for an earlier save before the next one could start"),
             ("outstanding", f"at most {backlog.peak_outstanding} at once"),
             ("grows", grows),
         ),
@@ -156,14 +157,17 @@ def _capacity(measurement: Measurement) -> Section:
         ("written", f"{bytes_text(capacity.written_bytes)} in one save, by all ranks{_amplification(measurement)}"),
         ("apparent", f"{bytes_text(capacity.apparent_bytes)}, the sizes of one checkpoint's files"),
         ("allocated", f"{bytes_text(capacity.allocated_bytes)}, their blocks on disk"),
-        ("retained", retained if capacity.retires else f"{retained}, and none was removed"),
-        ("peak temporary", f"{bytes_text(capacity.peak_temporary_bytes)} during a save, beside what is retained"),
+        ("retained", retained if capacity.retires else f"{retained}, none was removed"),
+        (
+            "peak temporary",
+            f"{bytes_text(capacity.peak_temporary_bytes)} during a save, beside the retained checkpoints",
+        ),
         (
             "peak memory",
             f"{bytes_text(capacity.peak_rss_bytes)} resident; {bytes_text(capacity.staging_bytes)} more than training takes",
         ),
         ("peak /dev/shm", bytes_text(capacity.peak_shm_bytes)),
-        ("leaked", f"{bytes_text(capacity.leaked_bytes)} more resident after the last save than after the warm-up"),
+        ("leaked", f"{bytes_text(capacity.leaked_bytes)} more after the last save than after the warm-up"),
     ]
     if capacity.free_bytes is not None:
         rows.append(("free", f"{bytes_text(capacity.free_bytes)} before the first save"))
@@ -191,7 +195,7 @@ def _storage(measurement: Measurement) -> Iterator[Section]:
             for figure in measurement.figures
         ),
         remarks=(
-            "throughput is bytes asked to write over the completion; a page cache can make it faster than the storage",
+            "Throughput is the bytes passed to write calls divided by the completion; a page cache may be faster than the storage.",
         ),
     )
     if any(figure.read_bytes is not None for figure in measurement.figures):
@@ -255,7 +259,7 @@ def _contention(measurement: Measurement) -> Iterator[Section]:
                 for entry in measurement.contention
             ),
             remarks=tuple(
-                f"beside {entry.neighbours} the times overlap with those alone: the ratio may be chance"
+                f"Beside {plural(entry.neighbours, 'neighbour')} the times overlap with those alone: the ratio may be chance."
                 for entry in measurement.contention
                 if entry.alone_seconds is not None and entry.alone_seconds.high >= entry.completion_seconds.low
             ),

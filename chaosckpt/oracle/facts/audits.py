@@ -37,7 +37,7 @@ def checked(view: TargetView) -> tuple[Checked, ...]:
 def unfinished(view: TargetView) -> list[tuple[str, int]]:
     """Audits that prove nothing, in words, with their events' indices."""
     return [
-        (f"the audit after attempt {at.event.attempt} {at.event.outcome}, so that it proves nothing", at.index)
+        (f"the audit after attempt {at.event.attempt} {at.event.outcome}, so it proves nothing", at.index)
         for at in view.all(AuditEnded)
         if at.event.outcome != "finished"
     ]
@@ -91,7 +91,7 @@ def _checked(view: TargetView, attempt: TargetAttempt) -> Iterator[Checked]:
                 words, slug, at = problem
                 yield Checked(attempt.number, save, words, slug, at.event.rank, at.index)
         elif step == max(kept) and step in ended.event.asked and max(ended.event.retained, default=-1) < step:
-            words = "the target no longer lists it among its complete checkpoints"
+            words = "the target no longer lists this step among its complete checkpoints"
             yield Checked(attempt.number, save, words, "not-retained", None, ended.index)
 
 
@@ -104,7 +104,7 @@ def _problem(
     """
     for at in answers:
         if at.event.digest is None:
-            words = f"it can't be loaded: rank {at.event.rank}: {at.event.error_type}: {_line(at.event.message)}"
+            words = f"rank {at.event.rank} could not load it: {at.event.error_type}: {_line(at.event.message)}"
             return words, at.event.error_type or "unloadable", at
     known = [capture for capture in captures(view) if capture.save.attempt <= attempt.number]
     digests = [at.event.digest for at in answers if at.event.digest is not None]
@@ -113,13 +113,13 @@ def _problem(
         right = any(save.step == step and save.attempt >= since for save in identity.saves)
         if not (identity.exact and right):
             at = next(at for at in answers if at.event.rank == holder.ranks[0])
-            return f"what {holder.name} loaded is {_shown(identity)}", "wrong-state", at
+            return f"the state that {holder.name} loaded is {_shown(identity)}", "wrong-state", at
     return None
 
 
 def _shown(identity: Identity) -> str:
     if not identity.captures:
-        return f"no state ever captured: {identity.mixture}"
+        return f"not the state of any save: {identity.mixture}"
     if not identity.deviations:
         return f"that of {identity.captures[0]}"
     first = identity.deviations[0]

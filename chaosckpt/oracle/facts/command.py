@@ -134,7 +134,7 @@ class CommandAttempt(Events):
         """How its own process ended."""
         found = self.exit.event if self.exit is not None else None
         if found is None:
-            return "without a status"
+            return "without an exit status"
         return f"by signal {found.signal}" if found.signal is not None else f"with status {found.exit_code}"
 
     @property

@@ -44,8 +44,8 @@ class UnmodelledStep:
 
     def __str__(self) -> str:
         return (
-            f"attempt {self.attempt} saved step {self.step} undisturbed, and {self.wrong} is not as in any golden run: "
-            "these don't tell what a complete checkpoint is, so that none was called incomplete"
+            f"attempt {self.attempt} saved step {self.step} without any fault, but its file {self.wrong} is not as any golden run "
+            "left it: the golden runs do not show what a complete checkpoint is, so no checkpoint was judged incomplete"
         )
 
 

@@ -53,7 +53,7 @@ def failure(track: Track) -> str:
         return f"{error.error_type}: {short(error.message)}"
     if track.exit is not None:
         return ending(track.exit.event)
-    return "no answer"
+    return "no result"
 
 
 def message(track: Track) -> str:
@@ -127,7 +127,7 @@ def printed_error(attempt: CommandAttempt) -> PrintedError:
         last = (own or found)[-1]
         line = ": ".join(filter(None, last.group("kind", "message")))[:_SHOWN]
         return PrintedError(last["kind"].rpartition(".")[2], line, int(last["rank"]) if last["rank"] else None)
-    return PrintedError("", lines[-1].strip()[:_SHOWN] if lines else "it printed nothing")
+    return PrintedError("", lines[-1].strip()[:_SHOWN] if lines else "no output")
 
 
 def names_a_checkpoint(attempt: CommandAttempt) -> bool:
@@ -146,12 +146,12 @@ def excuse(view: CommandView, attempt: CommandAttempt) -> str | None:
         return None
     found = attempt.exit.event if attempt.exit is not None else None
     if found is not None and found.by == "self" and found.signal == 9:
-        return "something outside the harness killed it, as the system does when memory is short"
+        return "a process other than chaosckpt killed it, as the kernel does when memory is short"
     gone = next((word for word in view.command.argv if word.endswith(".py") and _is_gone(word, attempt.tail)), None)
     if gone is not None:
-        return f"{gone} is not there any more"
+        return f"{gone} no longer exists"
     machine = _MACHINE.search(attempt.tail)
-    return f"the machine lacked something ({machine[0]})" if machine is not None else None
+    return f"the machine lacked a resource ({machine[0]})" if machine is not None else None
 
 
 def _is_gone(script: str, tail: str) -> bool:

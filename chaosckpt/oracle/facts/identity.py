@@ -227,11 +227,11 @@ def _rank_deviations(rank: int, digest: StateDigest, capture: Capture, others: S
         origin = next((str(other) for other in others if other.rank_part(rank, part) == value), "")
         twin = next((r for r in capture.save.digests if r != rank and capture.rank_part(r, part) == value), None)
         if expected is None:
-            detail = "this rank had not begun that save"
+            detail = "this rank had not started that save"
         elif twin is not None:
-            detail = f"it is that of rank {twin}"
+            detail = f"it equals that of rank {twin}"
         elif part == "rng":
-            detail = "streams that differ: " + ", ".join(
+            detail = "differing streams: " + ", ".join(
                 sorted(name for name in expected if value.get(name) != expected[name])
             )
         else:
@@ -271,13 +271,13 @@ def _mixture(holder: Holder, params: Mapping[Key, str], captures: Sequence[Captu
         names = [key for key, value in left.items() if best is not None and best.has_tensor(key, value)]
         if not names:
             break
-        groups.append((f"those of {best}", [name for _, name in names]))
+        groups.append((f"of {best}", [name for _, name in names]))
         for key in names:
             del left[key]
     found = len(groups)
     if left:
         rows = _shard_origins(holder, captures)
-        groups.append((rows or "equal to nothing that was ever saved", [name for _, name in left]))
+        groups.append((rows or "not of any save", [name for _, name in left]))
         found += 2 if rows else 0
     missing = sorted({name for c in captures for _, name in _names(c, "params")} - {name for _, name in params})
     if missing:
@@ -311,7 +311,7 @@ def _difference(seen: Mapping[str, str], expected: Mapping[str, str]) -> str:
     names = sorted(name for name in {*seen, *expected} if seen.get(name) != expected.get(name))
     first = names[0] if names else ""
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return f"{first} is {seen.get(first, 'missing')}, captured was {expected.get(first, 'nothing')}{more}"
+    return f"{first} is {seen.get(first, 'missing')}, but was {expected.get(first, 'missing')} when it was saved{more}"
 
 
 def _some(names: Sequence[str]) -> str:

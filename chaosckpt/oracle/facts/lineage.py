@@ -80,7 +80,7 @@ def states_before(view: TargetView, save: Save) -> Iterator[tuple[str, StateDige
     for link in lineage(view, save.attempt).links:
         upto = save if link.upto is None else link.upto
         for answer in link.attempt.recovered:
-            yield f"rank {answer.event.rank} at the beginning of attempt {link.attempt.number}", answer.event.digest
+            yield f"rank {answer.event.rank} at the start of attempt {link.attempt.number}", answer.event.digest
         for own in saves(view):
             if own.attempt == link.attempt.number and own.step <= upto.step:
                 for rank, digest in sorted(own.digests.items()):

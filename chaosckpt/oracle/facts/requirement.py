@@ -61,12 +61,14 @@ def requirement(view: TargetView, attempt: TargetAttempt) -> Requirement:
                 reason = Reason(save, f"{reason.words}, but {struck[0]}: not required", (*reason.evidence, *struck[1]))
             else:
                 required = save
-                newest = "the newest one" if attempt.recovery_harmed else "required: the newest one"
+                newest = "the newest save" if attempt.recovery_harmed else "required: the newest save"
                 reason = Reason(save, f"{newest} that is {reason.words}", reason.evidence)
         reasons.append(reason)
     notes: list[tuple[str, tuple[int, ...]]] = []
     if required is not None and attempt.recovery_harmed:
-        harm = "an error was injected into this very recovery, or a rank killed in it, so nothing is required of it"
+        harm = (
+            "a fault made an operation of this recovery fail or killed one of its ranks, so no checkpoint is required"
+        )
         notes.append((harm, attempt.recovery_harmed))
         required = None
     left = [save for save in earlier if not surely_gone(save, tiers, losses)]
@@ -100,7 +102,7 @@ def abandoned(view: TargetView, save: Save, before: int) -> tuple[str, tuple[int
         older = said and all(chosen is None or chosen < save.step for chosen in said)
         needed = requirement(view, between).required
         if older and (needed is None or needed.key < save.key):
-            words = f"attempt {again.attempt} was entitled to resume from an older one and has saved that step anew"
+            words = f"attempt {again.attempt} rightly resumed from an older checkpoint and saved this step again"
             return words, (between.start.index, again.first_index)
     return None
 
@@ -131,12 +133,17 @@ def required_step(view: CommandView, attempt: CommandAttempt) -> RequiredStep | 
         said = standing[step]
         if step in lying.whole:
             if said is None:
-                return RequiredStep(step, "which lay there complete", (attempt.before.index,), True)
-            return RequiredStep(step, "which it had said was saved", (said.index, attempt.before.index), True)
-        if said is not None and step not in lying.unsure and (step in lying.torn or _is_lost(view, attempt, step)):
-            how = "of which " + lying.wrong(step) + " is wrong" if step in lying.torn else "of which nothing is there"
+                return RequiredStep(step, f"step {step} was complete on storage", (attempt.before.index,), True)
             return RequiredStep(
-                step, f"which it had said was saved, and {how}", (said.index, attempt.before.index), False
+                step, f"the command had reported step {step} as saved", (said.index, attempt.before.index), True
+            )
+        if said is not None and step not in lying.unsure and (step in lying.torn or _is_lost(view, attempt, step)):
+            how = f"{lying.wrong(step)} is wrong now" if step in lying.torn else "nothing is left"
+            return RequiredStep(
+                step,
+                f"the command had reported step {step} as saved, of which {how}",
+                (said.index, attempt.before.index),
+                False,
             )
     return None
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 from chaosckpt.model.digest import StateDigest
 from chaosckpt.model.journal import Acknowledged, ErrorInjected, FaultInjected, RankExited, SaveStarted
+from chaosckpt.model.phrasing import describe_operation
 from chaosckpt.model.topology import Topology
 from chaosckpt.oracle.facts.view import At, TargetAttempt, TargetView
 
@@ -66,7 +67,12 @@ class Save:
         return tuple(sorted([*self.started.values(), *acks]))
 
     def __str__(self) -> str:
-        return f"step {self.step} saved by attempt {self.attempt}"
+        return f"step {self.step} saved in attempt {self.attempt}"
+
+    @property
+    def briefly(self) -> str:
+        """The step, with the attempt where it isn't the first one."""
+        return str(self) if self.attempt else f"step {self.step}"
 
 
 @functools.lru_cache(maxsize=4)
@@ -111,7 +117,7 @@ class Injected:
     labelled: bool
 
     def __str__(self) -> str:
-        return f"{self.at.event.error} was injected at {self.at.event.operation.address}"
+        return f"a fault hit {describe_operation(self.at.event.operation.address)} ({self.at.event.error})"
 
 
 def injected(attempt: TargetAttempt) -> list[Injected]:

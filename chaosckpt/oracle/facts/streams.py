@@ -60,8 +60,8 @@ def _twin(rank: int, digest: StateDigest, live: dict[int, StateDigest]) -> Strea
     if not twins:
         return None
     stream = twins[0][0]
-    seen = _list([f"{stream} is that of rank {other}" for stream, other in twins])
-    return StreamFault(rank, stream, f"a {stream} stream of its own, distinct from every other rank's", seen, "shared")
+    seen = _list([f"{stream} equals that of rank {other}" for stream, other in twins])
+    return StreamFault(rank, stream, f"a {stream} stream of its own, different from every other rank's", seen, "shared")
 
 
 def _used(rank: int, digest: StateDigest, save: Save, used: dict[tuple[str, str], str]) -> StreamFault | None:
@@ -75,7 +75,7 @@ def _used(rank: int, digest: StateDigest, save: Save, used: dict[tuple[str, str]
     if not repeated:
         return None
     stream = repeated[0][0]
-    seen = _list([f"{stream} is that of {who}, which was already used" for stream, who in repeated])
+    seen = _list([f"{stream} equals the stream of {who}, which was already used" for stream, who in repeated])
     return StreamFault(rank, stream, f"a {stream} stream that was not used before", seen, "repeated")
 
 
@@ -86,8 +86,8 @@ def _lost(view: TargetView, rank: int, digest: StateDigest, save: Save) -> Strea
     lost = sorted(name for name, value in captured.rng.items() if digest.rng.get(name) != value)
     if not lost:
         return None
-    expected = f"its own {lost[0]} stream as captured at step {save.step}, which the target claims to keep"
-    return StreamFault(rank, lost[0], expected, f"streams that differ: {', '.join(lost)}", "lost")
+    expected = f"its own {lost[0]} stream as saved at step {save.step}, which the target promises to keep"
+    return StreamFault(rank, lost[0], expected, f"differing streams: {', '.join(lost)}", "lost")
 
 
 def _list(phrases: list[str]) -> str:

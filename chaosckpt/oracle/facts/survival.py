@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.journal import FaultInjected, RankExited, StorageDestroyed, StorageMutated
+from chaosckpt.model.phrasing import describe_path, describe_tier, plural
 from chaosckpt.model.topology import Topology
 from chaosckpt.oracle.facts.saves import Save
 from chaosckpt.oracle.facts.view import At, TargetAttempt, TargetView
+from chaosckpt.oracle.phrasing import tiers as storage
 
 SHARED = "shared"
 
@@ -53,16 +55,16 @@ def standing(save: Save, losses: Sequence[At[StorageDestroyed]], reader: Reader)
     if save.status != "acknowledged":
         who = ", ".join(str(rank) for rank in sorted(save.acknowledged)) or "no rank"
         words = f"only {save.status}: acknowledged by {'rank ' + who if save.acknowledged else who}, "
-        words += f"started by {len(save.started)} of {save.topology.world_size} ranks; permitted if it is complete"
+        words += f"started by {len(save.started)} of {save.topology.world_size} ranks; accepted if it is complete"
         evidence = save.evidence if save.lost_rank is None else (*save.evidence, save.lost_rank)
         return Reason(save, words, evidence), False
     for rank, by_level in sorted(save.acknowledged.items()):
         lost: set[int] = set()
         if not any(_level_stands(save, rank, level, losses, reader, lost) for level in by_level):
-            words = f"acknowledged, but the part of rank {rank} ({', '.join(sorted(by_level))}) "
-            words += "was destroyed" if lost else "lies on a node from which this topology doesn't read it"
+            words = f"acknowledged, but the part of rank {rank} on {storage(by_level)} "
+            words += "was destroyed" if lost else "is on a node from which this topology doesn't read it"
             return Reason(save, words, (*save.evidence, *sorted(lost))), False
-    return Reason(save, f"acknowledged by every rank ({', '.join(save.levels)}) and not destroyed", save.evidence), True
+    return Reason(save, f"acknowledged by every rank ({storage(save.levels)}) and not destroyed", save.evidence), True
 
 
 def _level_stands(
@@ -90,7 +92,7 @@ def breach(view: TargetView, save: Save, reader: Reader) -> tuple[str, tuple[int
     promised = set(view.start.guarantees)
     if save.topology.world_size != reader.topology.world_size and "world-size-change" not in promised:
         saved = save.topology.world_size
-        change = f"the target doesn't promise recovery by {reader.topology.world_size} ranks of what {saved} saved"
+        change = f"the target doesn't promise that {reader.topology.world_size} ranks can recover what {plural(saved, 'rank')} saved"
         return change, (reader.start,)
     since = max(save.evidence)
     for at in view.events[save.first_index : reader.until + 1]:
@@ -98,20 +100,26 @@ def breach(view: TargetView, save: Save, reader: Reader) -> tuple[str, tuple[int
         if isinstance(event, StorageDestroyed):
             needed = _NEEDED[event.cause]
             if needed is None or needed not in promised:
-                return f"{event.cause} struck, which the target doesn't promise to survive", (at.index,)
+                return f"a {event.cause} fault was injected, and the target doesn't promise to survive it", (at.index,)
         elif isinstance(event, StorageMutated):
             if event.damages:
                 # Which checkpoints need that file only the target knows, so each may be refused from then on.
-                return f"{event.path or event.tier} was damaged on storage ({event.what})", (at.index,)
+                return (
+                    f"{describe_path(event.path) if event.path else describe_tier(event.tier)} was damaged ({event.what})",
+                    (at.index,),
+                )
         elif isinstance(event, FaultInjected):
             missing = set(event.needs) - promised - {"world-size-change"}
             if missing:
-                return f"{event.kind} struck, and the target doesn't promise {', '.join(sorted(missing))}", (at.index,)
+                return (
+                    f"a {event.kind} fault was injected, and the target doesn't promise {', '.join(sorted(missing))}",
+                    (at.index,),
+                )
         elif (
             isinstance(event, RankExited)
             and event.by != "self"
             and "process-crash" not in promised
             and at.index > since
         ):
-            return "ranks were killed, which the target doesn't promise to survive", (at.index,)
+            return "ranks were killed, and the target doesn't promise to survive that", (at.index,)
     return None

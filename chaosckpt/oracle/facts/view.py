@@ -7,6 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
+import msgspec
+
+from chaosckpt.model.fault import Trigger
 from chaosckpt.model.journal import (
     AnyEvent,
     AttemptEnded,
@@ -28,7 +31,7 @@ from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.topology import Topology
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.blame import INEXACT, ended_by_fault, likely_fault
-from chaosckpt.oracle.phrasing import blaming
+from chaosckpt.oracle.phrasing import after_restart, blaming
 
 E = TypeVar("E", bound=Event, covariant=True)
 
@@ -243,7 +246,7 @@ class JournalView(Events):
 
     def __init__(self, scenario: Scenario, journal: Journal) -> None:
         if not journal.events or not isinstance(journal.events[0], TrialStarted):
-            raise ValueError("this journal doesn't begin with the start of a trial")
+            raise ValueError("the journal doesn't begin with the start of a trial")
         self.scenario = scenario
         self.journal = journal
         self.start: TrialStarted = journal.events[0]
@@ -251,10 +254,32 @@ class JournalView(Events):
 
     def planned_faults(self) -> Iterator[tuple[int, int, str]]:
         """(attempt, index in its plan, kind) of every fault of the schedule."""
+        for number, index, fault in self._plans():
+            yield number, index, str(fault.get("kind", "?"))
+
+    def _plans(self) -> Iterator[tuple[int, int, dict[str, Any]]]:
+        """The same, with the whole of each fault as the schedule has it."""
         attempts = self.start.schedule.get("attempts", [])
         for number, plan in enumerate(attempts if isinstance(attempts, (list, tuple)) else ()):
             for index, fault in enumerate(plan.get("faults", []) if isinstance(plan, dict) else ()):
-                yield number, index, str(fault.get("kind", "?")) if isinstance(fault, dict) else "?"
+                yield number, index, fault if isinstance(fault, dict) else {}
+
+    def after_restart(self, attempt: int) -> str:
+        """When this attempt ran, to begin a sentence with."""
+        return after_restart(attempt, len({number for number, _, _ in self.planned_faults()}))
+
+    def _trigger(self, fault: FaultInjected | None) -> Trigger | None:
+        """Where the schedule has this fault held; None where it doesn't tell."""
+        if fault is None or fault.operation is None:
+            return None
+        address = msgspec.to_builtins(fault.operation.address)
+        for number, index, plan in self._plans():
+            if (number, index) == (fault.attempt, fault.fault):
+                at = plan.get("at", ())
+                for one in at if isinstance(at, (list, tuple)) else (at,):
+                    if isinstance(one, dict) and one.get("address") == address:
+                        return msgspec.convert(one, Trigger)
+        return None
 
     def violation(
         self,
@@ -282,7 +307,7 @@ class JournalView(Events):
         if blame and error_type != INEXACT:
             fault = fault or likely_fault(self.journal.events, max(evidence) if shown is None else shown, attempt)
             path = path or (fault.operation.address.path if fault is not None and fault.operation is not None else None)
-            sentence += blaming(fault)
+            sentence += blaming(fault, self._trigger(fault))
         return Violation(
             invariant=invariant,
             sentence=sentence,

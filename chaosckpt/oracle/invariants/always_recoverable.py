@@ -18,7 +18,7 @@ def _of_target(view: TargetView) -> list[Violation] | NotJudged:
     """From the first acknowledgement on recovery finds some checkpoint."""
     judged = [recovery for recovery in recoveries(view) if _has_to_find_one(view, recovery)]
     if not judged:
-        return NotJudged("no undisturbed recovery had a checkpoint that it was required to find, on storage left alone")
+        return NotJudged("no recovery without faults, on storage without faults, was required to find a checkpoint")
     return [_nothing_found(view, recovery) for recovery in judged if found_nothing(recovery)]
 
 
@@ -38,20 +38,20 @@ def _has_to_find_one(view: TargetView, recovery: Recovery) -> bool:
 def _nothing_found(view: TargetView, recovery: Recovery) -> Violation:
     attempt, required = recovery.attempt, recovery.requirement.required
     assert required is not None
-    answers = [f"rank {at.event.rank}: Nothing" for at in recovery.empty]
+    answers = [f"rank {at.event.rank}: no checkpoint" for at in recovery.empty]
     answers += [f"rank {track.rank}: {failure(track)}" for track in recovery.failed]
     seen = "; ".join(sorted(answers))
     ends = [track.recovered or track.recovery_error or track.exit for track in attempt.tracks]
     index = max((end.index for end in ends if end is not None), default=attempt.start.index)
     return view.violation(
         NAME,
-        f"In attempt {attempt.number} no rank found any checkpoint at all ({seen}), though {required} had been "
-        f"acknowledged and no storage was lost or damaged: the job was left with nothing to resume from.",
+        f"{view.after_restart(attempt.number)}, no rank could load any checkpoint ({seen}), although every rank had acknowledged "
+        f"{required.briefly} and no fault had removed or damaged any storage: the job had nothing to resume from.",
         attempt=attempt.number,
         step=required.step,
         error_type="nothing-left",
         evidence=(*required.evidence, index),
-        expected=f"{required}, or any other complete checkpoint",
+        expected=f"{required}, or another complete checkpoint",
         seen=seen,
     )
 
@@ -71,7 +71,9 @@ def _of_command(view: CommandView) -> list[Violation] | NotJudged:
         left = storage.after(view, attempt)
         if not left.whole and not left.unsure and not _has_a_spare(view, attempt):
             found.append(_nothing_left(view, attempt, *once))
-    return found if judged else NotJudged("no launch that had a complete checkpoint to keep was struck")
+    return (
+        found if judged else NotJudged("no fault was injected into an attempt that had a complete checkpoint to keep")
+    )
 
 
 def _has_a_spare(view: CommandView, attempt: CommandAttempt) -> bool:
@@ -89,7 +91,7 @@ def _has_a_spare(view: CommandView, attempt: CommandAttempt) -> bool:
 
 
 def _once(view: CommandView, attempt: CommandAttempt) -> tuple[int | None, str, tuple[int, ...]] | None:
-    """(step, how it is known, evidence) of a complete checkpoint that this attempt must not leave storage without.
+    """(step, how it is known, as a clause, evidence) of a complete checkpoint that this attempt must not leave storage without.
 
     The step is None where a fault struck while an older checkpoint was removed, and it isn't known which was the newest.
     """
@@ -100,18 +102,23 @@ def _once(view: CommandView, attempt: CommandAttempt) -> tuple[int | None, str, 
         # A command that began anew, because it never resumes or wasn't told to, may overwrite what it doesn't need.
         if attempt.chosen is None and not view.judges("resumes"):
             return None
-        return max(there), "had been complete before it", (attempt.before.index,)
+        return max(there), f"step {max(there)} was complete before it", (attempt.before.index,)
     if attempt.struck_retention and not view.judges("saved"):
         struck = next(at for at in attempt.all(FaultInjected) if at.event.label.startswith("retire"))
-        return None, "had been complete before it was removed", (struck.index,)
+        return None, "an older checkpoint was complete until the attempt removed it", (struck.index,)
     passed = _passed(view, attempt)
     if passed is not None and not view.judges("saved"):
-        return passed, "had been saved before the save that was struck", (attempt.start.index,)
+        return (
+            passed,
+            f"step {passed} had been saved before the save that the fault interrupted",
+            (attempt.start.index,),
+        )
     told = [at for at in attempt.saved if at.event.step is not None] if view.judges("saved") else []
     if not told:
         return None
     newest = max(told, key=lambda at: (at.event.step or 0, at.index))
-    return newest.event.step or 0, "the command had said was saved", (newest.index,)
+    step = newest.event.step or 0
+    return step, f"the command had reported step {step} as saved", (newest.index,)
 
 
 def _passed(view: CommandView, attempt: CommandAttempt) -> int | None:
@@ -130,22 +137,22 @@ def _nothing_left(
     view: CommandView, attempt: CommandAttempt, step: int | None, how: str, evidence: tuple[int, ...]
 ) -> Violation:
     assert attempt.after is not None
-    which = "an older one" if step is None else f"step {step}"
+    which = "an older checkpoint" if step is None else f"step {step}"
     return view.violation(
         NAME,
-        f"After attempt {attempt.number} no complete checkpoint was left, though {which} {how}.",
+        f"After attempt {attempt.number} no complete checkpoint was left, although {how}.",
         attempt=attempt.number,
         step=step,
         error_type="nothing-left",
         evidence=(*evidence, attempt.after.index),
-        expected=f"{which}, or a newer one",
+        expected=f"{which}, or a newer checkpoint",
         seen="no complete checkpoint",
     )
 
 
 always_recoverable = Invariant(
     name=NAME,
-    holds="from the first acknowledgement on recovery finds some checkpoint after every operation",
+    holds="after the first acknowledgement, recovery finds a checkpoint whatever operation was the last one",
     of_target=_of_target,
     of_command=_of_command,
 )

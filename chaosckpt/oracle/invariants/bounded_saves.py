@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaosckpt.model.journal import Finished, Outstanding, Raised, SaveFailed
+from chaosckpt.model.phrasing import plural
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.facts.audits import loads
 from chaosckpt.oracle.facts.saves import Injected, Save, injected, save_of, saves
@@ -29,7 +30,9 @@ def _of_target(view: TargetView) -> list[Violation] | NotJudged:
             judged += any(save.attempt == attempt.number for save in saves(view))
             found += _ends(view, attempt)
     return (
-        found if judged else NotJudged("no save was left under way, and no attempt that saved came to an orderly end")
+        found
+        if judged
+        else NotJudged("no save was still unfinished when save() returned, and no attempt with saves ended in order")
     )
 
 
@@ -46,12 +49,12 @@ def _backlog(view: TargetView, attempt: TargetAttempt) -> Iterator[Violation]:
     rank, step = over.event.rank, over.event.step
     steps = ", ".join(map(str, over.event.saves))
     words = (
-        f"after save of step {step} had returned, rank {rank} had {len(over.event.saves)} saves under way (steps "
-        f"{steps}), more than the {bound} that the target lets be under way"
+        f"rank {rank} had {plural(len(over.event.saves), 'unfinished save')} (steps {steps}) after save() of step {step} returned, "
+        f"but the target declares at most {bound}"
     )
-    seen = f"{len(over.event.saves)} saves under way: steps {steps}"
+    seen = f"{plural(len(over.event.saves), 'unfinished save')}: steps {steps}"
     yield _out_of_bounds(
-        view, attempt, words, f"{bound} or fewer saves under way", seen, "backlog", (rank, step, over.index)
+        view, attempt, words, f"at most {plural(bound, 'unfinished save')}", seen, "backlog", (rank, step, over.index)
     )
 
 
@@ -64,22 +67,22 @@ def _ends(view: TargetView, attempt: TargetAttempt) -> Iterator[Violation]:
             told.add(error.step)
             rank = error.at.event.rank
             words = (
-                f"{error}, in the save of step {error.step}; that save was never acknowledged and no rank raised "
-                "anything, yet every rank finished with exit code 0"
+                f"{error}, while saving step {error.step}; no rank acknowledged this save and no rank raised an error, "
+                "but every rank exited with code 0"
             )
-            seen = "neither an acknowledgement nor an error"
-            right = f"the save of step {error.step} acknowledged, or an error"
+            seen = "no acknowledgement and no error"
+            right = f"an acknowledgement of step {error.step}, or an error"
             yield _out_of_bounds(view, attempt, words, right, seen, "swallowed-error", (rank, error.step, end))
     for save in saves(view):
         if save.attempt == attempt.number and save.step not in told and _unfinished(view, attempt, save):
             silent = [rank for rank in save.started if not save.acknowledged.get(rank)]
-            manner = "awaited its saves" if view.start.at_end == "await" else "closed the target"
-            left = "never acknowledged" if view.start.at_end == "await" else "not there when it was loaded afterwards"
+            manner = "waited for its saves" if view.start.at_end == "await" else "closed the target"
+            left = "never acknowledged" if view.start.at_end == "await" else "not loadable afterwards"
             words = (
-                f"every rank {manner} and finished with exit code 0, but the save of step {save.step} was {left} "
-                f"(no acknowledgement on {ranks(silent)}), and nothing was raised"
+                f"every rank {manner} and exited with code 0 and without an error, but the save of step {save.step} was {left} "
+                f"(no acknowledgement on {ranks(silent)})"
             )
-            right = f"the save of step {save.step} finished before the end, or an error"
+            right = f"the save of step {save.step} finished before the job ended, or an error"
             yield _out_of_bounds(view, attempt, words, right, left, "unfinished-save", (min(silent), save.step, end))
 
 
@@ -115,7 +118,7 @@ def _out_of_bounds(
     rank, step, index = where
     return view.violation(
         NAME,
-        f"In attempt {attempt.number} {words}.",
+        f"In attempt {attempt.number}, {words}.",
         attempt=attempt.number,
         rank=rank,
         step=step,
@@ -129,8 +132,8 @@ def _out_of_bounds(
 bounded_saves = Invariant(
     name=NAME,
     holds=(
-        "no more saves are under way than the target says, the last one is finished before an orderly end, and an error "
-        "in a save is raised"
+        "no more saves are unfinished at once than the target declares, the last save is finished before the job ends in order, "
+        "and an error in a save is raised"
     ),
     of_target=_of_target,
 )

@@ -37,7 +37,7 @@ def _of_target(view: TargetView) -> list[Violation] | NotJudged:
             judged += bool(recovery.empty or recovery.failed)
             found += _silent_starts(view, recovery)
             found += _unclear_failures(view, recovery)
-    return found if judged else NotJudged("no recovery hung, or was entitled to fail and did")
+    return found if judged else NotJudged("no recovery hung, and no recovery failed that was allowed to fail")
 
 
 def _recovery_hung(view: TargetView, recovery: Recovery, hung: tuple[Track, ...]) -> Violation:
@@ -46,13 +46,13 @@ def _recovery_hung(view: TargetView, recovery: Recovery, hung: tuple[Track, ...]
     who = ranks(track.rank for track in hung)
     return view.violation(
         NAME,
-        f"The recovery of attempt {attempt.number} hung: {who} neither recovered nor failed before the deadline, "
-        f"nor alone at three times the deadline.",
+        f"{view.after_restart(attempt.number)}, recovery hung: {who} neither finished recovery nor failed before the deadline, "
+        f"and a run of the trial alone with three times the deadline hung as well.",
         attempt=attempt.number,
         rank=hung[0].rank,
         error_type="hang",
         evidence=(attempt.end.index,),
-        expected="a checkpoint recovered, or an error, in time",
+        expected="a loaded checkpoint or an error before the deadline",
         seen=f"{who} hung in recovery",
     )
 
@@ -61,7 +61,7 @@ def _silent_starts(view: TargetView, recovery: Recovery) -> Iterator[Violation]:
     if view.start.fresh_start == "allowed":
         return
     for answer in recovery.empty:
-        seen = "began at step 0 without an error"
+        seen = "started at step 0 without an error"
         yield _unsaid(view, recovery, answer.event.rank, "silent-start", seen, answer.index)
 
 
@@ -74,27 +74,27 @@ def _unclear_failures(view: TargetView, recovery: Recovery) -> Iterator[Violatio
         ended = track.recovery_error or track.exit
         assert ended is not None
         if track.exit is not None and track.exit.event.exit_code == 0:
-            yield _unsaid(view, recovery, track.rank, "exit-0", "ended with exit code 0", track.exit.index)
+            yield _unsaid(view, recovery, track.rank, "exit-0", "exited with code 0", track.exit.index)
         elif recovery.attempt.recovery_struck or damaged:
             # What an injected error makes a recovery say need not name the checkpoint.
             continue
         elif not names_its_subject(message(track)) and not (said and lost_its_peer(track)):
             error = track.recovery_error.event.error_type if track.recovery_error is not None else "silent-exit"
-            seen = f"failed without naming what it looked for ({failure(track)})"
+            seen = f"failed with an error that names no checkpoint and no file ({failure(track)})"
             yield _unsaid(view, recovery, track.rank, error, seen, ended.index)
 
 
 def _unsaid(view: TargetView, recovery: Recovery, rank: int, slug: str, seen: str, index: int) -> Violation:
     attempt = recovery.attempt
-    left = "nothing was left that it was sure to find" if recovery.requirement.permitted else "nothing could be left"
+    left = "was sure to be" if recovery.requirement.permitted else "could be"
     return view.violation(
         NAME,
-        f"Rank {rank} of attempt {attempt.number}, resuming when {left}, {seen}.",
+        f"{view.after_restart(attempt.number)}, when no checkpoint {left} left to resume from, rank {rank} {seen}.",
         attempt=attempt.number,
         rank=rank,
         error_type=slug,
         evidence=(attempt.start.index, index),
-        expected="a non-zero exit with an error that names the checkpoint that was looked for",
+        expected="a non-zero exit code and an error that names the missing checkpoint",
         seen=seen,
     )
 
@@ -116,17 +116,17 @@ def _of_command(view: CommandView) -> list[Violation] | NotJudged:
             judged += 1
             if attempt.exit is not None and not names_a_checkpoint(attempt):
                 found.append(_names_no_checkpoint(view, attempt, attempt.exit.index))
-    return found if judged else NotJudged("no launch failed to resume by itself")
+    return found if judged else NotJudged("no attempt failed to resume without a fault in it")
 
 
 def _command_hung(view: CommandView, attempt: CommandAttempt, index: int) -> Violation:
     return view.violation(
         NAME,
-        f"In attempt {attempt.number} the command hung before it had resumed.",
+        f"{view.after_restart(attempt.number)}, the command hung before it resumed.",
         attempt=attempt.number,
         error_type="hang",
         evidence=(index,),
-        expected="it resumes, or fails in time",
+        expected="the command resumes, or fails before the deadline",
         seen="a hang",
     )
 
@@ -135,8 +135,8 @@ def _names_no_checkpoint(view: CommandView, attempt: CommandAttempt, index: int)
     error = printed_error(attempt)
     return view.violation(
         NAME,
-        f"In attempt {attempt.number} the command ended {attempt.ending} with nothing complete to resume from, and its error names no "
-        f"checkpoint: {error.line}.",
+        f"{view.after_restart(attempt.number)}, no complete checkpoint was left and the command ended {attempt.ending}, but its error "
+        f"names no checkpoint: {error.line}.",
         attempt=attempt.number,
         rank=error.rank,
         error_type=error.kind or "unclear-error",
@@ -149,8 +149,8 @@ def _names_no_checkpoint(view: CommandView, attempt: CommandAttempt, index: int)
 clear_failure = Invariant(
     name=NAME,
     holds=(
-        "with nothing to resume from, every rank told to resume exits non-zero, in time, naming what it looked for: "
-        "no hang, no exit 0, no silent step 0"
+        "without a checkpoint to resume from, every rank exits before the deadline with a non-zero code and an error that names "
+        "what is missing: no hang, no exit code 0, no silent start at step 0"
     ),
     of_target=_of_target,
     of_command=_of_command,

@@ -18,7 +18,7 @@ def _of_target(view: TargetView) -> list[Violation] | NotJudged:
     """By what was loaded: it equals, digest by digest, one captured generation."""
     judged = [(recovery, identity) for recovery in recoveries(view) for identity in recovery.identities]
     if not judged:
-        return NotJudged("no rank loaded a checkpoint that could be identified")
+        return NotJudged("no rank loaded a state that could be compared with the saves")
     found = []
     for recovery, identity in judged:
         mixed = next((deviation for deviation in identity.deviations if deviation.mixed), None)
@@ -34,9 +34,9 @@ def _slug(deviation: Deviation) -> str:
 
 
 def _parts(identity: Identity, deviation: Deviation) -> str:
-    whose = f"those of {deviation.origin}" if deviation.origin else "equal to nothing that was ever saved"
+    whose = f"of {deviation.origin}" if deviation.origin else "of no save"
     part = f"the {deviation.component} of rank {deviation.rank}" if deviation.rank is not None else deviation.component
-    return f"the parameters are those of {identity.captures[0]}, but parts of {part} are {whose}: {deviation.detail}"
+    return f"the parameters are of {identity.captures[0]}, but parts of {part} are {whose}: {deviation.detail}"
 
 
 def _never_captured(view: TargetView, recovery: Recovery, identity: Identity, seen: str, slug: str) -> Violation:
@@ -45,14 +45,14 @@ def _never_captured(view: TargetView, recovery: Recovery, identity: Identity, se
     step = answer.event.chosen
     return view.violation(
         NAME,
-        f"In attempt {recovery.attempt.number} {identity.holder.name} loaded a checkpoint said to be step {step} "
-        f"that is no state ever captured: {seen}. It is stamped {_stamps(identity)}.",
+        f"{view.after_restart(recovery.attempt.number)}, {identity.holder.name} loaded a state, reported as step {step}, that no save "
+        f"had: {seen}. The state was stamped {_stamps(identity)}.",
         attempt=recovery.attempt.number,
         rank=rank if len(identity.holder.ranks) == 1 else None,
         step=step,
         error_type=slug,
         evidence=[recovery.answer(number).index for number in identity.holder.ranks],
-        expected="one generation, each part equal to what was captured at its save",
+        expected="a state whose parts all come from one save",
         seen=seen,
         shown=answer.index,
     )
@@ -62,7 +62,7 @@ def _stamps(identity: Identity) -> str:
     """Where each rank's own part says that it was captured."""
     stamps = {rank: digest.stamp for rank, digest in sorted(identity.holder.digests.items())}
     return ", ".join(
-        f"on rank {rank} as attempt {attempt}, step {step}, rank {saver} of {world}"
+        f"on rank {rank} with attempt {attempt}, step {step}, rank {saver} of {world}"
         for rank, (attempt, step, saver, world) in stamps.items()
     )
 
@@ -75,7 +75,7 @@ def _of_command(view: CommandView) -> list[Violation] | NotJudged:
     judged = [attempt for attempt in view.recoveries if attempt.chosen is not None and attempt.read_what_it_chose]
     if not judged:
         return NotJudged(
-            "no launch without a fault in its recovery said that it resumed, and read a file of that checkpoint"
+            "no attempt without a fault in its recovery reported that it resumed and read a file of that checkpoint"
         )
     return [
         _resumed_torn(view, attempt)
@@ -88,11 +88,11 @@ def _resumed_torn(view: CommandView, attempt: CommandAttempt) -> Violation:
     assert attempt.before is not None
     assert attempt.chosen is not None
     wrong = storage.before(view, attempt).wrong(attempt.chosen)
-    ended = " It was not able to load it." if attempt.failed else ""
+    ended = " The command failed to load it." if attempt.failed else ""
     return view.violation(
         NAME,
-        f"In attempt {attempt.number} the command resumed from step {attempt.chosen}, whose checkpoint was not complete: "
-        f"{wrong} is missing, or not as a golden run left it.{ended}",
+        f"{view.after_restart(attempt.number)}, the command resumed from step {attempt.chosen}, whose checkpoint was not complete: "
+        f"{wrong} was missing or differed from that of a golden run.{ended}",
         attempt=attempt.number,
         step=attempt.chosen,
         error_type="incomplete-checkpoint",
@@ -117,7 +117,7 @@ def _did_no_harm(view: CommandView, attempt: CommandAttempt) -> bool:
 
 complete_only = Invariant(
     name=NAME,
-    holds="what was loaded equals, digest by digest, what was captured by one save: no torn and no mixed parts",
+    holds="the loaded state equals the state of one save, digest by digest: no torn parts, no parts of different saves",
     of_target=_of_target,
     of_command=_of_command,
 )

@@ -7,6 +7,7 @@ from chaosckpt.oracle.facts.audits import Checked, checked, unfinished
 from chaosckpt.oracle.facts.saves import Injected, overcome
 from chaosckpt.oracle.facts.view import TargetView
 from chaosckpt.oracle.invariant import Invariant, NotJudged
+from chaosckpt.oracle.phrasing import tiers
 
 NAME = "durable-acknowledgement"
 
@@ -15,7 +16,7 @@ def _of_target(view: TargetView) -> list[Violation] | NotJudged:
     found = checked(view)
     if not found:
         notes = "; ".join(words for words, _ in unfinished(view))
-        return NotJudged(notes or "no audit loaded a checkpoint that had been acknowledged and was still owed")
+        return NotJudged(notes or "no audit loaded an acknowledged checkpoint that the target still had to keep")
     wrong: dict[tuple[int, int], Checked] = {}
     for item in found:
         # One that can't be loaded after this attempt can't be after the next one either.
@@ -27,18 +28,18 @@ def _of_target(view: TargetView) -> list[Violation] | NotJudged:
 def _unloadable(view: TargetView, item: Checked) -> Violation:
     save = item.save
     errors = overcome(view, save)
-    injected = f" though {_told(errors)}," if errors else ""
+    injected = f", although {_told(errors)}," if errors else ","
     last = max(index for levels in save.acknowledged.values() for index in levels.values())
     return view.violation(
         NAME,
-        f"Every rank was told that {save} is safe ({', '.join(save.levels)}): acknowledged{injected} and {item.problem} "
-        f"(audit after attempt {item.attempt}).",
+        f"Every rank had acknowledged {save.briefly} as safe on {tiers(save.levels)}{injected} but the audit after attempt "
+        f"{item.attempt} failed: {item.problem}.",
         attempt=item.attempt,
         rank=item.rank,
         step=save.step,
         error_type=item.slug,
         evidence=sorted({*save.evidence, *(error.at.index for error in errors), last, item.index}),
-        expected=f"{save}, exactly as it was captured",
+        expected=f"{save}, exactly as it was saved",
         seen=item.problem,
         shown=item.index,
         path=errors[0].at.event.operation.address.path if errors else None,
@@ -53,6 +54,6 @@ def _told(errors: list[Injected]) -> str:
 
 durable_acknowledgement = Invariant(
     name=NAME,
-    holds="every checkpoint that was acknowledged, survives and is still listed loads exactly, also after an error",
+    holds="every acknowledged checkpoint that no fault removed and that the target still lists loads exactly, also after an error",
     of_target=_of_target,
 )

@@ -33,14 +33,14 @@ class _Audit:
 def _of_target(view: TargetView) -> list[Violation] | NotJudged:
     """Over the lineage, by what each rank told of its steps, beside a reference."""
     if not references(view):
-        return NotJudged("the journal has no reference to compare the samples with")
+        return NotJudged("the journal has no reference run to compare the samples with")
     newest = _newest(view)
     if newest is None:
         return NotJudged("no attempt trained")
     audit = _audit(lineage(view, newest.number).links)
     comparable = [step for step, owner in audit.owners.items() if expected(view, owner, step) is not None]
     if not comparable:
-        return NotJudged("no step of the lineage was told by all its ranks and by a reference")
+        return NotJudged("no step has the samples of all ranks and of a reference run")
     first = next(_out_of_turn(view, audit), None) or next(_twice(view, audit), None)
     return [] if first is None else [first]
 
@@ -95,7 +95,7 @@ def _out_of_turn(view: TargetView, audit: _Audit) -> Iterator[Violation]:
         strange = [sample for sample in wrong if sample not in before and sample not in right]
         phrases = [f"skipped {_some(skipped)}"] if skipped else []
         phrases += [f"repeated {_some(repeated)}"] if repeated else []
-        phrases += [f"took {_some(strange)} out of turn"] if strange else []
+        phrases += [f"used {_some(strange)} out of order"] if strange else []
         slug = "repeated-samples" if repeated else "skipped-samples"
         yield _other_samples(view, step, owner, told, ", ".join(phrases), slug, _some(sorted(right.elements())))
 
@@ -112,7 +112,7 @@ def _twice(view: TargetView, audit: _Audit) -> Iterator[Violation]:
             for sample in item.trace.samples:
                 earlier = first.setdefault((epoch, sample), step)
                 if earlier < step:
-                    seen = f"repeated sample {sample}, which step {earlier} of the same epoch had had"
+                    seen = f"repeated sample {sample} of step {earlier} of the same epoch"
                     right = f"each sample once in epoch {epoch}"
                     yield _other_samples(view, step, item.attempt, told, seen, "repeated-samples", right)
 
@@ -127,7 +127,7 @@ def _other_samples(
     shown = max((item.index for item in told), default=attempt.start.index if attempt is not None else 0)
     return view.violation(
         NAME,
-        f"Over the lineage, step {step}, trained by {who} in {where}, {seen}; expected: {right}.",
+        f"Step {step}, trained by {who} in {where}, {seen}; expected: {right}.",
         attempt=owner,
         step=step,
         error_type=slug,
@@ -147,13 +147,15 @@ def _of_command(view: CommandView) -> list[Violation] | NotJudged:
     expected = view.start.samples
     closing = view.closing
     if not expected:
-        return NotJudged("the script tells no samples, or not the same in two golden runs: chaosckpt.probe.trained()")
+        return NotJudged(
+            "the script reports no samples with chaosckpt.probe.trained(), or other samples in each golden run"
+        )
     if closing is None or closing.outcome != "finished":
         return NotJudged("the closing attempt did not finish")
     if view.topology_changed:
-        return NotJudged("the number of ranks changed, and with it what a step trains on")
+        return NotJudged("the number of ranks changed, and with it the samples of each step")
     if any(attempt.started_again for attempt in view.attempts):
-        return NotJudged("a launcher started ranks again within one launch, and what they told isn't told apart")
+        return NotJudged("a launcher restarted ranks within one attempt, and their reports cannot be told apart")
     # A later attempt trained a step anew when it resumed from before it: the last one to train a step is the one that counts.
     last: dict[int, tuple[int, list[int], int]] = {}
     for attempt in view.attempts:
@@ -172,13 +174,13 @@ def _of_command(view: CommandView) -> list[Violation] | NotJudged:
             attempt = next(other for other in view.attempts if other.number == number)
             seen = "; ".join(
                 f"{what} {', '.join(map(str, sorted(which.elements())[:6]))}"
-                for what, which in (("skipped", skipped), ("trained besides", repeated))
+                for what, which in (("skipped", skipped), ("added", repeated))
                 if which
             )
             return [
                 view.violation(
                     NAME,
-                    f"Step {step}, as attempt {number} trained it, is not what the uninterrupted run trained: {seen}.",
+                    f"Step {step}, trained in attempt {number}, used other samples than in the uninterrupted run: {seen}.",
                     attempt=number,
                     step=step,
                     error_type=to_resume_is_enough(view, attempt) or "other-samples",
@@ -193,7 +195,7 @@ def _of_command(view: CommandView) -> list[Violation] | NotJudged:
 exactly_once_data = Invariant(
     name=NAME,
     holds=(
-        "over the lineage every step trained on the samples of the uninterrupted run, with any number of ranks: none "
+        "over all restarts every step trains on the samples of the uninterrupted run, with any number of ranks: none "
         "skipped, none repeated"
     ),
     of_target=_of_target,

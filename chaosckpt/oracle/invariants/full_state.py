@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chaosckpt.model import journal as j
 from chaosckpt.model.journal import FaultInjected
+from chaosckpt.model.phrasing import plural
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.blame import FULL_STATE, resized
 from chaosckpt.oracle.facts.command import CommandAttempt, CommandView
@@ -22,7 +23,7 @@ def _of_target(view: TargetView) -> list[Violation] | NotJudged:
         (recovery, identity) for recovery in recoveries(view) for identity in recovery.identities if identity.captures
     ]
     if not judged:
-        return NotJudged("no loaded state could be identified by its parameters")
+        return NotJudged("the parameters of no loaded state could be found in a save")
     found = []
     for recovery, identity in judged:
         lost = [deviation for deviation in identity.deviations if not deviation.mixed]
@@ -42,14 +43,14 @@ def _lost_parts(view: TargetView, recovery: Recovery, identity: Identity, lost: 
     seen = "; ".join(f"{deviation.component} of rank {deviation.rank}: {deviation.detail}" for deviation in lost)
     return view.violation(
         FULL_STATE,
-        f"In attempt {recovery.attempt.number} rank {rank} holds the parameters of {capture}, but not its "
-        f"{first.component}: {seen}.",
+        f"{view.after_restart(recovery.attempt.number)}, rank {rank} had the parameters of {capture}, but not its {first.component}: "
+        f"{seen}.",
         attempt=recovery.attempt.number,
         rank=rank,
         step=capture.save.step,
         error_type="lost-" + first.component.replace(" ", "-"),
         evidence=evidence,
-        expected=f"the {first.component} captured at step {capture.save.step}",
+        expected=f"the {first.component} saved at step {capture.save.step}",
         seen=seen,
         shown=evidence[1],
         fault=_resized(view, recovery, evidence),
@@ -61,11 +62,11 @@ def _wrong_streams(view: TargetView, recovery: Recovery, fault: StreamFault) -> 
     assert save is not None
     evidence = (save.first_index, recovery.answer(fault.rank).index)
     before, now = save.topology.world_size, recovery.attempt.world_size
-    role = "which exists in both worlds" if fault.rank < before else "which is new"
+    role = "which exists in both jobs" if fault.rank < before else "which is new"
     return view.violation(
         FULL_STATE,
-        f"In attempt {recovery.attempt.number}, with {now} ranks resuming {save}, which {before} captured, rank "
-        f"{fault.rank}, {role}, has wrong random streams: {fault.seen}; expected: {fault.expected}.",
+        f"{view.after_restart(recovery.attempt.number)}, {plural(now, 'rank')} resumed from {save} by {plural(before, 'rank')}, "
+        f"and rank {fault.rank}, {role}, had wrong random streams: {fault.seen}; expected: {fault.expected}.",
         attempt=recovery.attempt.number,
         rank=fault.rank,
         step=save.step,
@@ -97,7 +98,7 @@ def _of_command(view: CommandView) -> list[Violation] | NotJudged:
             if at.event.digest not in {other.event.digest for other in saved}:
                 found.append(_other_state(view, attempt, at, saved[-1]))
     if not judged:
-        return NotJudged("the script tells no state: chaosckpt.probe, with the state in saved() and resumed()")
+        return NotJudged("the script reports no state with chaosckpt.probe: pass the state to saved() and resumed()")
     return found
 
 
@@ -115,8 +116,8 @@ def _saved_before(view: CommandView, attempt: CommandAttempt, resumed: j.Probed)
 def _other_state(view: CommandView, attempt: CommandAttempt, at: At[j.Probed], saved: At[j.Probed]) -> Violation:
     return view.violation(
         FULL_STATE,
-        f"In attempt {attempt.number} rank {at.event.rank} resumed from step {at.event.step} with another state than it had saved: "
-        f"{at.event.digest[:8]} instead of {saved.event.digest[:8]}.",
+        f"{view.after_restart(attempt.number)}, rank {at.event.rank} resumed from step {at.event.step} with another state than it had "
+        f"saved: digest {at.event.digest[:8]} instead of {saved.event.digest[:8]}.",
         attempt=attempt.number,
         rank=at.event.rank,
         step=at.event.step,
@@ -130,8 +131,8 @@ def _other_state(view: CommandView, attempt: CommandAttempt, at: At[j.Probed], s
 full_state = Invariant(
     name=FULL_STATE,
     holds=(
-        "parameters, optimizer, scheduler, step, random streams and data position of every rank are of one capture; "
-        "with another number of ranks every rank has the data position, and random streams that are nobody else's"
+        "parameters, optimizer, scheduler, step, random streams and data position of every rank come from one save; with another "
+        "number of ranks every rank has the data position, and random streams that no other rank has"
     ),
     of_target=_of_target,
     of_command=_of_command,

@@ -13,6 +13,7 @@ from chaosckpt.oracle.facts.requirement import RequiredStep, required_step
 from chaosckpt.oracle.facts.saves import Save
 from chaosckpt.oracle.facts.view import At, TargetView
 from chaosckpt.oracle.invariant import Invariant, NotJudged, lacking
+from chaosckpt.oracle.phrasing import tiers
 
 NAME = "newest-complete"
 
@@ -21,7 +22,7 @@ def _of_target(view: TargetView) -> list[Violation] | NotJudged:
     """By what was acknowledged before the recovery, and has survived since."""
     judged = [recovery for recovery in recoveries(view) if recovery.requirement.required is not None]
     if not judged:
-        return NotJudged("no recovery had a checkpoint that it was required to find")
+        return NotJudged("no recovery was required to find a checkpoint")
     return [violation for recovery in judged for violation in _shortfalls(view, recovery)]
 
 
@@ -33,7 +34,7 @@ def _shortfalls(view: TargetView, recovery: Recovery) -> Iterator[Violation]:
         if older is not None:
             yield _shortfall(view, recovery, required, answer.event.rank, older, "older-checkpoint", answer.index)
     for answer in recovery.empty:
-        yield _shortfall(view, recovery, required, answer.event.rank, "Nothing", "nothing-chosen", answer.index)
+        yield _shortfall(view, recovery, required, answer.event.rank, "no checkpoint", "nothing-chosen", answer.index)
     # A fault that landed during this recovery may be why it failed, so that its failure says nothing.
     if not recovery.attempt.recovery_struck:
         failed = root(recovery.failed)
@@ -58,22 +59,21 @@ def _older(recovery: Recovery, answer: At[Recovered], required: Save) -> str | N
 def _shortfall(
     view: TargetView, recovery: Recovery, required: Save, rank: int, seen: str, slug: str, index: int
 ) -> Violation:
-    where = f"In attempt {recovery.attempt.number} rank {rank}"
+    where = f"{view.after_restart(recovery.attempt.number)}, rank {rank}"
     what = {
-        "older-checkpoint": f"{where} resumed from {seen}, which is older than",
-        "nothing-chosen": f"{where} found nothing to resume from and began at step 0, in spite of",
-    }.get(slug, f"{where} failed to recover ({seen}), in spite of")
-    tiers = sorted({level for levels in required.acknowledged.values() for level in levels})
+        "older-checkpoint": f"{where} resumed from {seen}, an older checkpoint,",
+        "nothing-chosen": f"{where} found no checkpoint and started at step 0,",
+    }.get(slug, f"{where} could not load a checkpoint ({seen}),")
     return view.violation(
         NAME,
-        f"{what} {required}, which every rank had been told was safe ({', '.join(tiers)}), and which nothing since "
-        f"has taken away.",
+        f"{what} although every rank had acknowledged {required.briefly} as safe on {tiers(required.levels)} and no fault has "
+        f"removed it since.",
         attempt=recovery.attempt.number,
         rank=rank,
         step=required.step,
         error_type=slug,
         evidence=(*required.evidence, index),
-        expected=f"{required}, or a newer complete one",
+        expected=f"{required}, or a newer complete checkpoint",
         seen=seen,
     )
 
@@ -90,29 +90,31 @@ def _of_command(view: CommandView) -> list[Violation] | NotJudged:
         if required is not None and excuse(view, attempt) is None:
             judged += 1
             found += _missed(view, attempt, required)
-    return found if judged else NotJudged("no launch had a checkpoint that it was required to find")
+    return found if judged else NotJudged("no attempt was required to find a checkpoint")
 
 
 def _missed(view: CommandView, attempt: CommandAttempt, required: RequiredStep) -> Iterator[Violation]:
-    where = f"In attempt {attempt.number} the command"
+    where = f"{view.after_restart(attempt.number)}, the command"
     steps = [at.event.step for at in attempt.resumed]
     known = [step for step in steps if step is not None]
     if known and len(known) == len(steps):
         if max(known) < required.step:
             slug = "older-checkpoint" if required.there else "not-what-was-said"
             seen = f"step {max(known)}"
-            what = f"{where} resumed from {seen}, which is older than"
+            what = f"{where} resumed from {seen}, an older checkpoint,"
             yield _missed_step(view, attempt, required, what, slug, attempt.resumed[-1].index, seen)
     elif steps:
         return  # a line without a number
     elif attempt.failed and attempt.exit is not None:
         error = printed_error(attempt)
-        what = f"{where} ended {attempt.ending} before it had resumed ({error.line}), in spite of"
+        what = f"{where} ended {attempt.ending} before it resumed ({error.line}),"
         slug = error.kind or "failed-to-resume"
         yield _missed_step(view, attempt, required, what, slug, attempt.exit.index, error.line, error.rank)
     elif _began_anew(view, attempt, required) and attempt.end is not None:
-        what = f"{where} began anew, in spite of"
-        yield _missed_step(view, attempt, required, what, "nothing-chosen", attempt.end.index, "a fresh start")
+        what = f"{where} started from the beginning,"
+        yield _missed_step(
+            view, attempt, required, what, "nothing-chosen", attempt.end.index, "a start from the beginning"
+        )
 
 
 def _began_anew(view: CommandView, attempt: CommandAttempt, required: RequiredStep) -> bool:
@@ -143,20 +145,20 @@ def _missed_step(
 ) -> Violation:
     return view.violation(
         NAME,
-        f"{what} step {required.step}, {required.why}.",
+        f"{what} although {required.why}.",
         attempt=attempt.number,
         rank=rank,
         step=required.step,
         error_type=slug,
         evidence=(*required.evidence, index),
-        expected=f"step {required.step}, or a newer complete one",
+        expected=f"step {required.step}, or a newer complete checkpoint",
         seen=seen,
     )
 
 
 newest_complete = Invariant(
     name=NAME,
-    holds="recovery chooses the newest checkpoint that was acknowledged and survives, or a newer complete one",
+    holds="recovery loads the newest checkpoint that was acknowledged and that no fault removed, or a newer complete one",
     of_target=_of_target,
     of_command=_of_command,
 )

@@ -42,8 +42,8 @@ def _hang(view: TargetView, attempt: TargetAttempt) -> Violation:
     who = ranks(cleared or [track.rank for track in attempt.tracks])
     return view.violation(
         NAME,
-        f"Attempt {attempt.number}, in which faults delayed operations and harmed nothing, never ended: {who} hung, "
-        f"alone at three times the deadline, too.",
+        f"Attempt {attempt.number}, in which faults only delayed operations, never ended: {who} hung, and a run of the trial alone "
+        f"with three times the deadline hung as well.",
         attempt=attempt.number,
         rank=min(cleared, default=0),
         error_type="hang",
@@ -56,16 +56,18 @@ def _hang(view: TargetView, attempt: TargetAttempt) -> Violation:
 def _closing(view: TargetView) -> list[Violation] | NotJudged:
     closing = view.closing
     if closing is None or closing.end is None:
-        return NotJudged("the trial had no closing attempt that ended")
+        return NotJudged("the trial has no closing attempt that ended")
     if ended_before_recovery(closing):
-        return NotJudged("the closing attempt ended before any rank began to recover")
+        return NotJudged("the closing attempt ended before any rank started recovery")
     excused = _failed_to_recover(view, closing)
     if excused is not None:
         return excused
     behind = [track for track in closing.tracks if not _done(view, track)]
     if closing.end.event.outcome == "hung":
         if closing.hung_in_recovery or not closing.hang_confirmed:
-            return NotJudged("the closing attempt hung in recovery, or its hang was not confirmed")
+            return NotJudged(
+                "the closing attempt hung in recovery, which clear-failure judges, or its hang was not confirmed"
+            )
         stuck = behind or list(closing.tracks)
         return [_not_ended(view, closing, stuck[0], f"{ranks(t.rank for t in stuck)} hung", "hang", closing.end.index)]
     return [_unfinished(view, closing, behind)] if behind else []
@@ -77,11 +79,11 @@ def _failed_to_recover(view: TargetView, closing: TargetAttempt) -> NotJudged | 
     if recovery is None or not recovery.failed:
         return None
     if recovery.requirement.required is not None:
-        return NotJudged("the closing attempt failed to recover, which newest-complete judges")
+        return NotJudged("the closing attempt could not load a checkpoint, which newest-complete judges")
     if view.damaged(closing.recovery_ends):
-        return NotJudged("files were damaged, so that the closing attempt was entitled to refuse, on any rank")
+        return NotJudged("a fault damaged files, so every rank of the closing attempt was allowed to fail")
     if closing.resumes and not recovery.attempt.recovered:
-        return NotJudged("the closing attempt was entitled to refuse, and how it did is judged by clear-failure")
+        return NotJudged("the closing attempt was allowed to fail, and clear-failure judges its error")
     return None
 
 
@@ -100,11 +102,11 @@ def _unfinished(view: TargetView, closing: TargetAttempt, behind: list[Track]) -
         return _not_ended(view, closing, closing.tracks[root.rank], seen, root.error_type, index, root.step)
     track = behind[0]
     if track.finished is not None:
-        seen = f"it finished at step {track.finished.event.step} of {view.start.total_steps}"
+        seen = f"finished at step {track.finished.event.step} of {view.start.total_steps}"
         return _not_ended(view, closing, track, seen, "wrong-end", track.finished.index)
     index = track.exit.index if track.exit is not None else closing.end.index if closing.end else closing.start.index
-    seen = ending(track.exit.event) if track.exit is not None else "it never finished"
-    return _not_ended(view, closing, track, f"{seen}, without finishing", "silent-exit", index)
+    seen = ending(track.exit.event) if track.exit is not None else "never ended"
+    return _not_ended(view, closing, track, f"{seen} before the last step", "silent-exit", index)
 
 
 def _not_ended(
@@ -112,8 +114,7 @@ def _not_ended(
 ) -> Violation:
     return view.violation(
         NAME,
-        f"The closing attempt {closing.number}, into which no fault was injected, did not end as it should: "
-        f"rank {track.rank}: {seen}.",
+        f"Attempt {closing.number} did not finish, although no fault was injected into it: rank {track.rank}: {seen}.",
         attempt=closing.number,
         rank=track.rank,
         step=step,
@@ -128,16 +129,16 @@ def _of_command(view: CommandView) -> list[Violation] | NotJudged:
     """The closing attempt's own process exits with 0."""
     closing = view.closing
     if closing is None or closing.end is None:
-        return NotJudged("the trial had no closing attempt that ended")
+        return NotJudged("the trial has no closing attempt that ended")
     if closing.outcome == "finished":
         return []
     if closing.outcome == "hung" and not closing.end.event.confirmed:
-        return NotJudged("the closing attempt hung, which was not confirmed")
+        return NotJudged("the closing attempt hung, but the hang was not confirmed")
     excused = excuse(view, closing)
     if excused is not None:
         return NotJudged(f"the closing attempt failed, but {excused}")
     if _was_right_to_fail(view, closing):
-        return NotJudged("the closing attempt was told to resume, and nothing complete was there")
+        return NotJudged("the closing attempt had to resume, but no complete checkpoint was left")
     return [_stuck(view, closing)]
 
 
@@ -155,11 +156,11 @@ def _stuck(view: CommandView, closing: CommandAttempt) -> Violation:
         kind, line, rank = printed_error(closing)
         slug, how = kind or "failed", f"ended {closing.ending} ({line})"
     lying = storage.before(view, closing)
-    there = f" Step {max(lying.whole)} lay there complete." if lying.whole else ""
+    there = f" Step {max(lying.whole)} was complete on storage." if lying.whole else ""
     assert closing.end is not None
     return view.violation(
         NAME,
-        f"The closing attempt {closing.number}, into which no fault was injected, did not come to its end: the command {how}.{there}",
+        f"Attempt {closing.number} did not finish, although no fault was injected into it: the command {how}.{there}",
         attempt=closing.number,
         rank=rank,
         error_type=slug,
@@ -172,7 +173,7 @@ def _stuck(view: CommandView, closing: CommandAttempt) -> Violation:
 progress = Invariant(
     name=NAME,
     holds=(
-        "after the faults have stopped, the job ends: remains of a crash block neither recovery nor saves, and a job whose "
+        "without further faults the job finishes: leftovers of a crash block neither recovery nor saves, and a job whose "
         "operations were only delayed doesn't hang"
     ),
     of_target=_of_target,

@@ -13,15 +13,17 @@ NAME = "result-equal"
 
 def _of_command(view: CommandView) -> list[Violation] | NotJudged:
     if not view.judges("result"):
-        return NotJudged("no result is known that two golden runs agree on: --result, or --result-cmd with --tolerance")
+        return NotJudged(
+            "no result is the same in two golden runs; name one with --result, or with --result-cmd and --tolerance"
+        )
     closing = view.closing
     compared = closing.all(j.ResultCompared) if closing is not None else []
     if closing is None or not compared:
-        return NotJudged("the closing attempt did not come to its end")
+        return NotJudged("the closing attempt did not finish")
     if view.topology_changed:
-        return NotJudged("the number of ranks changed, and with it what the job computes")
+        return NotJudged("the number of ranks changed, and with it the result")
     if view.damaged_before(closing):
-        return NotJudged("a file was damaged, which no command is asked to notice")
+        return NotJudged("a fault damaged a file, and no command has to notice that")
     at = compared[-1]
     if at.event.equal:
         return []
@@ -30,7 +32,7 @@ def _of_command(view: CommandView) -> list[Violation] | NotJudged:
     sentence = f"The command, {how} in attempt {closing.number}, ended with another result than the uninterrupted run."
     exact = view.judges("exact")
     if not exact:
-        sentence += " It does so without any fault, too: what it saves, or what it restores, is not its whole state."
+        sentence += " The result differs without any fault, too: the command does not save, or does not restore, its whole state."
     return [
         view.violation(
             NAME,

@@ -41,7 +41,7 @@ def _of_target(view: TargetView) -> list[Violation] | NotJudged:
     reasons, found, judged = [], [], 0
     for number, reference in sorted(references(view).items()):
         attempt = view.attempt(number)
-        obstacle = "it was never launched" if attempt is None else _obstacle(view, attempt, reference.event)
+        obstacle = "not launched" if attempt is None else _obstacle(view, attempt, reference.event)
         if attempt is None or obstacle:
             reasons.append(f"attempt {number}: {obstacle}")
             continue
@@ -54,7 +54,7 @@ def _of_target(view: TargetView) -> list[Violation] | NotJudged:
                     found.append(_deviates(view, attempt, reference, step.step, difference))
                     break  # what follows a difference differs, too
     if not judged:
-        return NotJudged("; ".join(reasons) or "the journal has no reference to compare the training with")
+        return NotJudged("; ".join(reasons) or "the journal has no reference run to compare the training with")
     return found
 
 
@@ -62,12 +62,12 @@ def _obstacle(view: TargetView, attempt: TargetAttempt, reference: Reference) ->
     """Why an attempt can't be compared with its reference; empty where it can."""
     recovery = recovery_of(view, attempt.number)
     if recovery is None or len(attempt.recovered) < attempt.world_size:
-        return "not all of its ranks recovered"
+        return "not all ranks finished recovery"
     if not exact(view, recovery):
-        return "it didn't begin with exactly what was captured, which others judge"
+        return "it did not start with exactly the saved state, which other invariants judge"
     begun = tuple(fingerprint(at.event.digest.rng) for at in attempt.recovered)
     if begun != reference.start_rng:
-        return "its ranks began with other random streams than the reference, as they are free to in another world"
+        return "the ranks started with other random streams than the reference run, as they may with another number of ranks"
     return ""
 
 
@@ -120,12 +120,12 @@ def _deviates(
     part, number = difference.part, attempt.number
     whose = "" if difference.rank is None else f" of rank {difference.rank}"
     since = reference.event.resumed_from
-    begun = f"resumed from step {since}" if since else "began at step 0"
+    begun = f"resumed from step {since} with exactly the saved state," if since else "started at step 0,"
     return view.violation(
         NAME,
-        f"Attempt {number} {begun} with exactly what was captured, but after step {step} the {part}{whose} "
-        f"{'differ' if part.endswith('s') and part != 'loss' else 'differs'} from the reference, trained without any "
-        f"checkpointer: expected {difference.expected}, seen {difference.seen}.",
+        f"Attempt {number} {begun} but after step {step} the {part}{whose} "
+        f"{'differ' if part.endswith('s') and part != 'loss' else 'differs'} from the reference run without a checkpointer: "
+        f"expected {difference.expected}, seen {difference.seen}.",
         attempt=number,
         rank=difference.rank,
         step=step,
@@ -138,6 +138,6 @@ def _deviates(
 
 trajectory = Invariant(
     name=NAME,
-    holds="the steps after a recovery equal, bit for bit, those of a job that was never interrupted",
+    holds="the steps after a recovery equal, bit for bit, those of an uninterrupted job",
     of_target=_of_target,
 )

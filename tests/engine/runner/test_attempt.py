@@ -135,7 +135,7 @@ def test_a_cut_that_only_one_rank_reaches_is_given_up_when_nothing_moves() -> No
     assert run.run() == "finished"
     assert node.asked == ["resume 0"]
     missed = [event for event in events if isinstance(event, j.FaultNotInjected)]
-    assert [event.reason for event in missed] == ["only 1 of its 2 operations are reached together"]
+    assert [event.reason for event in missed] == ["only 1 of the 2 operations of the fault were reached together"]
 
 
 def test_each_fault_between_attempts_has_its_own_reason() -> None:
@@ -146,8 +146,8 @@ def test_each_fault_between_attempts_has_its_own_reason() -> None:
     run.run()
     missed = {event.kind: event.reason for event in events if isinstance(event, j.FaultNotInjected)}
     assert missed == {
-        "mtimes": "there was nothing on shared storage that it could strike",
-        "local-storage-loss": "there was nothing to strike",
+        "mtimes": "shared storage had nothing that the fault could change",
+        "local-storage-loss": "storage had nothing that the fault could change",
     }
 
 

@@ -121,7 +121,7 @@ def test_plots_of_what_was_measured(full, bare):
     for words in (
         "expected overhead (%)",
         "rank 1",
-        "saves under way",
+        "unfinished saves",
         "ranks × checkpoint size",
         "2 beside",
         "advised: ",
@@ -132,7 +132,7 @@ def test_plots_of_what_was_measured(full, bare):
 def test_a_limited_interval_is_told():
     """Where a limit keeps the interval from its optimum, the words beside the curve say so."""
     advice = replace(FULL.advice, optimum_seconds=FULL.advice.seconds / 2)
-    assert "limits keep the interval away from the optimum at 3 min" in measurement_page(replace(BARE, advice=advice))
+    assert "limits keep the interval from the optimum at 3 min" in measurement_page(replace(BARE, advice=advice))
 
 
 def test_light_and_dark(full):

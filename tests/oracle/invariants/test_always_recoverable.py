@@ -23,7 +23,7 @@ def test_nothing_on_any_rank() -> None:
         assert verdict.primary.invariant == "newest-complete"
         gaps = [violation for violation in verdict.others if violation.invariant == "always-recoverable"]
         assert [violation.error_type for violation in gaps] == ["nothing-left"]
-        assert "step 2 saved by attempt 0 had been acknowledged" in gaps[0].sentence
+        assert "every rank had acknowledged step 2 and no fault" in gaps[0].sentence
 
 
 def test_older_or_partly_loaded_is_something() -> None:

@@ -32,7 +32,10 @@ def test_more_saves_under_way_than_the_bound() -> None:
     trial = start().starts_save(2).has_outstanding(2, [2]).starts_save(4).has_outstanding(4, [2, 4])
     found = _found(trial.acknowledges(2).acknowledges(4).ends_well())
     assert [(v.step, v.rank, v.error_type) for v in found] == [(4, 0, "backlog")]
-    assert "rank 0 had 2 saves under way (steps 2, 4), more than the 1" in found[0].sentence
+    assert (
+        "rank 0 had 2 unfinished saves (steps 2, 4) after save() of step 4 returned, but the target declares at most 1"
+        in found[0].sentence
+    )
 
 
 def test_awaited_save_that_was_never_acknowledged() -> None:
@@ -62,7 +65,7 @@ def test_error_that_surfaces_nowhere() -> None:
     trial.injects("EIO", AT, "persist of save 4").finishes(4).ends("finished")
     found = _found(trial.attempt(closing=True).recovers(2).ends_well())
     assert [(v.step, v.rank, v.error_type) for v in found] == [(4, 1, "swallowed-error")]
-    assert "EIO was injected at rank 1 write #0 on shared:step-000004/__1_0.distcp" in found[0].sentence
+    assert "a fault hit rank 1's first write to step-000004/__1_0.distcp (EIO)" in found[0].sentence
     assert found[0].path == "shared:step-000004/__1_0.distcp"
 
 

@@ -25,7 +25,7 @@ def test_mix_of_two_generations_names_tensors_and_generations() -> None:
     primary = check(SCENARIO, journal).primary
     assert primary is not None
     assert (primary.invariant, primary.error_type) == ("complete-only", "mixed-generations")
-    for words in ("0.bias", "step 4 saved by attempt 0", "step 2 saved by attempt 0", "rank 0"):
+    for words in ("0.bias", "step 4 saved in attempt 0", "step 2 saved in attempt 0", "rank 0"):
         assert words in primary.sentence
 
 
@@ -79,7 +79,7 @@ def test_component_of_another_save_is_a_mix(part: str) -> None:
     primary = check(SCENARIO, interrupted().recovers(2, but=change).ends_well().journal()).primary
     assert primary is not None
     assert (primary.invariant, primary.error_type) == ("complete-only", "mixed-generations")
-    assert "step 4 saved by attempt 0" in primary.sentence
+    assert "step 4 saved in attempt 0" in primary.sentence
 
 
 @pytest.mark.parametrize("sharded", [False, True])
@@ -128,7 +128,7 @@ def test_rank_that_had_not_begun_the_save_can_hold_no_part_of_it() -> None:
     primary = check(SCENARIO, trial.attempt(closing=True).recovers(4, but=stale).ends_well().journal()).primary
     assert primary is not None
     assert primary.invariant == "complete-only"
-    assert "had not begun that save" in primary.sentence
+    assert "had not started that save" in primary.sentence
 
 
 def test_nothing_loaded_is_not_judged() -> None:

@@ -38,8 +38,8 @@ def test_error_that_was_put_right_is_tolerated() -> None:
     trial = closes(struck().audits({2: 2, 4: 4}))
     assert _found(trial) is None
     text = explain(SCENARIO, trial.journal())
-    assert "tolerated: EIO was injected at rank 1 fsync #0 on shared:step-000004/rank-1.pt" in text
-    assert "step 4 saved by attempt 0" in text
+    assert "tolerated: a fault hit rank 1's first fsync of step-000004/rank-1.pt (EIO)" in text
+    assert "step 4 saved in attempt 0" in text
 
 
 def test_acknowledged_checkpoint_that_cannot_be_loaded() -> None:
@@ -47,8 +47,8 @@ def test_acknowledged_checkpoint_that_cannot_be_loaded() -> None:
     found = _found(closes(struck().audits({2: 2, 4: "shared:step-000004/rank-1.pt is truncated"})))
     assert found is not None
     assert (found.step, found.attempt, found.error_type) == (4, 0, "OSError")
-    assert "acknowledged though EIO was injected at rank 1 fsync" in found.sentence
-    assert "it can't be loaded: rank 0: OSError: shared:step-000004/rank-1.pt is truncated" in found.sentence
+    assert "although a fault hit rank 1's first fsync of step-000004/rank-1.pt (EIO)" in found.sentence
+    assert "rank 0 could not load it: OSError: shared:step-000004/rank-1.pt is truncated" in found.sentence
     assert found.path == "shared:step-000004/rank-1.pt"
 
 
@@ -63,11 +63,11 @@ def test_acknowledged_checkpoint_that_loads_something_else(sharded: bool) -> Non
     torn = _found(closes(struck(sharded=sharded).audits({4: 4}, variant="torn")))
     part = _found(closes(struck(sharded=sharded).audits({4: 4}, but=unscheduled)))
     assert older is not None
-    assert "loaded is that of step 2 saved by attempt 0" in older.sentence
+    assert "loaded is that of step 2 saved in attempt 0" in older.sentence
     assert torn is not None
-    assert "no state ever captured" in torn.sentence
+    assert "not the state of any save" in torn.sentence
     assert part is not None
-    assert "not that of step 4 saved by attempt 0: scheduler" in part.sentence
+    assert "not that of step 4 saved in attempt 0: scheduler" in part.sentence
 
 
 def test_newest_acknowledged_checkpoint_that_is_listed_no_more() -> None:
@@ -76,7 +76,7 @@ def test_newest_acknowledged_checkpoint_that_is_listed_no_more() -> None:
     found = _found(closes(struck().audits({2: 2}, asked=(2, 4))))
     assert found is not None
     assert (found.step, found.error_type) == (4, "not-retained")
-    assert "no longer lists it" in found.sentence
+    assert "no longer lists this step" in found.sentence
 
 
 def test_newest_acknowledged_checkpoint_that_a_newer_one_has_superseded() -> None:
@@ -123,8 +123,8 @@ def test_audits_that_prove_nothing() -> None:
     """No audit, or one that hung, is no judgement, and the explanation says so."""
     trial = closes(struck().audits({4: "no file"}, outcome="hung"))
     view = TargetView(SCENARIO, trial.journal())
-    assert durable_acknowledgement.judge(view) == NotJudged("the audit after attempt 0 hung, so that it proves nothing")
-    assert "the audit after attempt 0 hung, so that it proves nothing" in explain(SCENARIO, trial.journal())
+    assert durable_acknowledgement.judge(view) == NotJudged("the audit after attempt 0 hung, so it proves nothing")
+    assert "the audit after attempt 0 hung, so it proves nothing" in explain(SCENARIO, trial.journal())
     assert isinstance(durable_acknowledgement.judge(TargetView(SCENARIO, closes(struck()).journal())), NotJudged)
 
 

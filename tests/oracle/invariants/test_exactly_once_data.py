@@ -45,7 +45,7 @@ def test_data_position_that_was_not_restored() -> None:
     found = _found(trial.recovers(4).ends_well().reference(4))
     assert found is not None
     assert found[1:] == (5, "repeated-samples")
-    assert "step 5, trained by ranks 0 and 1 in attempt 1, skipped samples 16, 17, 18, 19, repeated samples" in found[0]
+    assert "Step 5, trained by ranks 0 and 1 in attempt 1, skipped samples 16, 17, 18, 19, repeated samples" in found[0]
 
 
 def test_added_rank_that_goes_its_own_way() -> None:
@@ -67,7 +67,7 @@ def test_skipped_step_of_the_lineage() -> None:
     found = _found(trial.attempt(closing=True).recovers(2, but=change).ends_well().reference(2))
     assert found is not None
     assert found[1:] == (3, "skipped-samples")
-    assert "step 3, trained by no rank in attempt 1, skipped samples 8, 9, 10, 11" in found[0]
+    assert "Step 3, trained by no rank in attempt 1, skipped samples 8, 9, 10, 11" in found[0]
 
 
 def test_lineage_ends_with_the_last_attempt_that_trained() -> None:
@@ -85,7 +85,7 @@ def test_sample_twice_in_an_epoch() -> None:
     trial.share = lambda step, rank, world: (0, 1)[rank::world]
     found = _found(trial.recovers(4).ends_well())
     assert found is not None
-    assert "repeated sample 0, which step 1 of the same epoch had had" in found[0]
+    assert "repeated sample 0 of step 1 of the same epoch" in found[0]
 
 
 def test_not_judged_without_reference_or_traces() -> None:

@@ -32,7 +32,7 @@ def test_component_that_was_not_restored(part: str, sharded: bool) -> None:
     primary = check(SCENARIO, journal).primary
     assert primary is not None
     assert (primary.invariant, primary.error_type) == ("full-state", "lost-" + NAMES.get(part, part))
-    assert "step 2 saved by attempt 0" in primary.sentence
+    assert "step 2 saved in attempt 0" in primary.sentence
 
 
 def test_random_streams_of_rank_0_on_every_rank() -> None:
@@ -44,7 +44,7 @@ def test_random_streams_of_rank_0_on_every_rank() -> None:
     primary = check(SCENARIO, interrupted().recovers(2, but=change).ends_well().journal()).primary
     assert primary is not None
     assert (primary.invariant, primary.rank) == ("full-state", 1)
-    assert "it is that of rank 0" in primary.sentence
+    assert "it equals that of rank 0" in primary.sentence
 
 
 def test_optimizer_lost_by_a_change_of_world() -> None:
@@ -95,16 +95,20 @@ def test_added_rank_without_its_data_position(sharded: bool) -> None:
     primary = _primary(_moved((2, 1), sharded=sharded).recovers(2, but=change))
     assert primary is not None
     assert (primary.invariant, primary.rank, primary.error_type) == ("full-state", 2, "lost-sampler")
-    assert "position is int:0, captured was int:8" in primary.sentence
+    assert "position is int:0, but was int:8 when it was saved" in primary.sentence
 
 
 @pytest.mark.parametrize("sharded", [False, True])
 @pytest.mark.parametrize(
     ("stream", "seen", "slug"),
     [
-        ("numpy/0/2", "numpy is that of rank 0", "shared-rng"),
-        ("numpy/1/0", "numpy is that of rank 1 at the beginning of attempt 0, which was already used", "repeated-rng"),
-        ("numpy/1/2", "numpy is that of rank 1", "shared-rng"),
+        ("numpy/0/2", "numpy equals that of rank 0", "shared-rng"),
+        (
+            "numpy/1/0",
+            "numpy equals the stream of rank 1 at the start of attempt 0, which was already used",
+            "repeated-rng",
+        ),
+        ("numpy/1/2", "numpy equals that of rank 1", "shared-rng"),
     ],
 )
 def test_added_rank_with_a_stream_that_is_not_its_own(stream: str, seen: str, slug: str, sharded: bool) -> None:
@@ -131,7 +135,7 @@ def test_streams_of_a_removed_rank_that_come_back() -> None:
     primary = _primary(trial.recovers(4, but=change))
     assert primary is not None
     assert (primary.invariant, primary.rank, primary.error_type) == ("full-state", 1, "repeated-rng")
-    assert "rank 1 at step 2 saved by attempt 0" in primary.sentence
+    assert "rank 1 at step 2 saved in attempt 0" in primary.sentence
 
 
 def test_kept_streams_are_owed_where_they_are_claimed() -> None:
@@ -140,7 +144,7 @@ def test_kept_streams_are_owed_where_they_are_claimed() -> None:
     primary = _primary(_moved((2, 1), keeps_rng=True).recovers(2, but=derived))
     assert primary is not None
     assert (primary.rank, primary.error_type) == (0, "lost-rng")
-    assert "which the target claims to keep" in primary.sentence
+    assert "which the target promises to keep" in primary.sentence
 
 
 def test_older_streams_of_the_same_rank() -> None:

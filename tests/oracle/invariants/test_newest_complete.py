@@ -15,7 +15,7 @@ def test_older_checkpoint_is_a_violation() -> None:
     assert verdict.primary.invariant == "newest-complete"
     assert verdict.primary.error_type == "older-checkpoint"
     assert verdict.primary.path == "shared:step-000004/__0_0.distcp"
-    for words in ("rank 0", "step 2 saved by attempt 0", "step 4 saved by attempt 0", "__0_0.distcp"):
+    for words in ("rank 0", "step 2 saved in attempt 0, an older", "had acknowledged step 4", "__0_0.distcp"):
         assert words in verdict.primary.sentence
 
 

@@ -75,7 +75,7 @@ def test_hang_of_a_job_that_was_only_delayed(kind: str, confirmed: bool, outcome
     assert verdict.outcome == outcome, verdict
     if verdict.primary is not None:
         assert (verdict.primary.invariant, verdict.primary.error_type) == ("progress", "hang")
-        assert "Attempt 0, in which faults delayed operations and harmed nothing" in verdict.primary.sentence
+        assert "Attempt 0, in which faults only delayed operations" in verdict.primary.sentence
 
 
 def test_remains_block_the_next_save():

@@ -9,8 +9,8 @@ def test_reported_step_that_is_not_the_loaded_one() -> None:
     primary = check(SCENARIO, interrupted().recovers(2, shown=4).ends_well().journal()).primary
     assert primary is not None
     assert (primary.invariant, primary.error_type) == ("reported-step", "wrong-step")
-    assert "recovered step 2" in primary.sentence
-    assert "step 4 saved by attempt 0" in primary.sentence
+    assert "that it loaded step 2" in primary.sentence
+    assert "step 4 saved in attempt 0" in primary.sentence
 
 
 def test_loaded_older_than_said_is_reported_first_and_not_newest_second() -> None:

@@ -91,7 +91,7 @@ def test_attempt_that_began_from_nothing() -> None:
     trial.loss = lambda step, rank, world: "0x1.8p+0"
     found = _found(trial.saves(2).ends_well().reference(0))
     assert found is not None
-    assert "Attempt 0 began at step 0" in found.sentence
+    assert "Attempt 0 started at step 0" in found.sentence
 
 
 def test_not_judged_where_nothing_can_be_compared() -> None:
@@ -109,7 +109,7 @@ def test_not_judged_where_nothing_can_be_compared() -> None:
         first.recovers(2, but=unscheduled).ends_well().reference(2),
         resumed().ends_well(),
     ]
-    words = ["other random streams", "exactly what was captured", "no reference"]
+    words = ["other random streams", "exactly the saved state", "no reference"]
     for trial, said in zip(stories, words, strict=True):
         events = [event for event in trial.events if event.attempt == 1 or type(event).__name__ != "Reference"]
         view = TargetView(SCENARIO, type(trial.journal())(tuple(events)))
