@@ -175,7 +175,7 @@ def test_a_change_in_what_a_script_imports_is_no_finding(tmp_path: Path) -> None
         (COUNTING, ["--checkpoints", "{out}/other-*"], "matches no file"),
         (COUNTING, ["--saved", r"stored (\d+)"], "matches no line"),
         (COUNTING, ["--checkpoints", "{out}/ckpt-*", "--resumed", r"again from (\d+)"], "matches no line"),
-        (COUNTING, ["--result", "{out}/nothing"], "no such file"),
+        (COUNTING, ["--result", "{out}/nothing"], "does not exist after the golden run"),
         ("open('/etc/chaosckpt-test', 'w')", [], "/etc/chaosckpt-test"),
     ],
     ids=["fails", "glob", "saved", "resumed", "result", "outside"],
