@@ -25,7 +25,7 @@ from tests import architecture
 from tests.architecture import PACKAGE, ROOT
 from tests.conftest import LONGEST_FIRST
 
-LONGEST_MODULE, LONGEST_FUNCTION, LARGEST_FOLDER = 600, 70, 25
+LONGEST_MODULE, LONGEST_FUNCTION, LARGEST_FOLDER, FRAGMENT = 600, 70, 25, 60
 MODULES = architecture.modules()
 SOURCES = sorted({*MODULES, *(ROOT / "tests").rglob("*.py")})
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -103,6 +103,39 @@ def imported(path: Path) -> set[str]:
 
 def dotted(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def started() -> set[str]:
+    """Modules that are no part of one importer: plugins, and those that a command line or a file of the package names as a whole."""
+    declared = tomllib.loads(text("pyproject.toml"))["project"]
+    entries = [
+        *declared["scripts"].values(),
+        *(v for group in declared["entry-points"].values() for v in group.values()),
+    ]
+    named = {entry.partition(":")[0] for entry in entries}
+    for path in MODULES:
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                named.add(node.value)  # as in [sys.executable, "-m", "chaosckpt.engine.node.server"]
+    return named
+
+
+def test_no_module_is_a_fragment_of_another():
+    """A module of fewer than 60 lines has two importers or more; if not, it belongs to the only one, or is started by itself."""
+    known = {dotted(path): path for path in MODULES}
+    importers: Counter[str] = Counter()
+    for module, path in known.items():
+        importers.update({name for name in imported(path) if name in known} - {module})
+    apart = started()
+    fragments = {
+        module: len(path.read_bytes().splitlines())
+        for module, path in known.items()
+        if importers[module] <= 1
+        and path.name not in ("__init__.py", "__main__.py")
+        and module not in apart
+        and len(path.read_bytes().splitlines()) < FRAGMENT
+    }
+    assert fragments == {}
 
 
 def test_no_modules_import_one_another_in_a_circle():
