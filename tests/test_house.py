@@ -133,6 +133,9 @@ def test_no_module_is_a_fragment_of_another():
         if importers[module] <= 1
         and path.name not in ("__init__.py", "__main__.py")
         and module not in apart
+        and not module.startswith("chaosckpt.cli.")  # a command is one file there
+        and module
+        != "chaosckpt.training.averaging"  # torch compares its annotations with types: they must be evaluated
         and len(path.read_bytes().splitlines()) < FRAGMENT
     }
     assert fragments == {}
