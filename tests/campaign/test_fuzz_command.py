@@ -111,7 +111,7 @@ def test_a_checkpoint_that_always_has_the_same_name(tmp_path: Path, in_place: bo
         tmp_path, "fuzz", "--trials", "12", "--workers", "1", "--json", *SIGNS[2:], *script(tmp_path, text)
     )
     summary = json.loads(done.stdout)
-    assert any("{out}/last was taken" in remark for remark in summary["remarks"]), summary["remarks"]
+    assert any("chaosckpt took {out}/last from" in remark for remark in summary["remarks"]), summary["remarks"]
     assert done.returncode == int(in_place), done.stdout + done.stderr[-2000:]
     broken = {finding["invariant"] for finding in summary["findings"]}
     assert ("always-recoverable" in broken) is in_place, broken

@@ -7,6 +7,7 @@ import pytest
 
 from chaosckpt.campaign import journals, options, run_directory
 from chaosckpt.campaign.options import FuzzOptions
+from chaosckpt.model import formats
 from chaosckpt.model import journal as j
 from chaosckpt.model.scenario import Scenario, TargetSettings
 
@@ -20,7 +21,9 @@ def stored(tmp_path):
     )
     lines = []
     for trial in ("1:0", "1:1"):
-        started = j.TrialStarted(trial=trial, schedule={"attempts": []}, guarantees=(), scenario="x", total_steps=6)
+        started = j.TrialStarted(
+            trial=trial, schedule={"attempts": []}, guarantees=(), scenario="x", format=formats.RUN, total_steps=6
+        )
         events = (started, j.HarnessTrouble(what="a lost node"), j.TrialEnded())
         lines += [b'{"trial":"%b","event":%b}\n' % (trial.encode(), j.encode(event)) for event in events]
     (directory / journals.DIRECTORY).mkdir()
@@ -31,7 +34,7 @@ def stored(tmp_path):
 def test_counts_and_reasons(run, stored):
     """The text has the reasons and the counts; with nothing judged the exit code is 3."""
     result = run("judge", str(stored))
-    assert "inconclusive ×2: the harness itself failed: a lost node" in result.out
+    assert "inconclusive ×2: chaosckpt itself failed: a lost node" in result.out
     assert "2 trials judged: 0 passed, 0 violations, 2 inconclusive" in result.out
     assert result.code == 3
 

@@ -39,7 +39,7 @@ def asked(monkeypatch, tmp_path) -> list[MeasureOptions]:
         (["dcp", "--size", "10B"], "--size 10 B is less than the smallest checkpoint of this job"),
         (["dcp", "--size", "900TB"], "needs about"),
         (["dcp", "--ranks", "0"], "--ranks '0' must be whole numbers from 1 on"),
-        (["dcp", "--ranks", "1,64"], "--ranks 64 is beyond the scenario's largest topology"),
+        (["dcp", "--ranks", "1,64"], "--ranks 64 is more than the largest topology of the scenario"),
         (["dcp", "--mtbf", "often"], "--mtbf 'often' is no duration"),
         (["dcp", "--mtbf", "1h", "--failures", "1/1h"], "leave out one of them"),
         (["dcp", "--failures", "7"], "--failures '7' must be a number of failures and the time"),
