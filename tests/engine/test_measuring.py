@@ -134,5 +134,5 @@ def test_nothing_is_measured_under_the_gate(dcp: Case):
     """Ranks of an arena with a gate see its filter on themselves, and the measurement ends there."""
     job = MeasuredJob(dcp.scenario, dcp.arena, None)
     dcp.arena.reset()
-    with pytest.raises(HarnessError, match=r"rank \d runs under \d system call filter\(s\) of its own"):
+    with pytest.raises(HarnessError, match=r"rank \d runs under \d system call filters? of its own"):
         job.run(TWO, MeasuringProgram(kind="plain", repeats=1), "the saves")
