@@ -143,7 +143,7 @@ class Boundaries:
 
     def operation(self, report: Report, phase: Phase) -> Operation:
         """The boundary that this report marks, `phase` having taken note of it."""
-        path = f"stage:{type(report).__name__.lower()} in {phase.label}"
+        path = f"stage:{report.__struct_config__.tag} in {phase.label}"  # an address: no class may rename it
         nth = self._seen.get(path, 0)
         self._seen[path] = nth + 1
         address = Address(self._rank, "main", MARK, path, 0, nth)

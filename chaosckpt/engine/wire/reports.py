@@ -39,7 +39,7 @@ class Rendezvous(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
     port: int
 
 
-class StageMark(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
+class StageMark(msgspec.Struct, frozen=True, tag_field="event", tag="mark"):
     """A stage mark by the target."""
 
     rank: int
