@@ -117,7 +117,7 @@ def _in_child(action: Callable[[], None]) -> bool:
         try:
             action()
             os._exit(0 if len(os.listdir("/proc/self/task")) == 1 else 1)
-        except BaseException:  # what can't be practised leaves ranks less warm
+        except BaseException:  # a warm-up step that fails only leaves ranks less warm
             traceback.print_exc()
         os._exit(1)
     return os.waitpid(pid, 0)[1] == 0

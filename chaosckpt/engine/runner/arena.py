@@ -109,7 +109,7 @@ def new_directory(parent: str | None) -> Iterator[Path]:
     directory = storage.make_below(parent)
     try:
         yield directory
-    except BaseException:
+    except BaseException:  # an interrupt, too, must not leave it behind
         storage.remove(directory)
         raise
 
