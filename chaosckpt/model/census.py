@@ -157,16 +157,22 @@ def unsteady(points: Sequence[Point]) -> frozenset[int]:
     When several ranks make one directory, those that come late are told that it exists and look at it; so how often a rank
     looks at such a directory, once it has tried to make it, depends on who was first each time.
     """
-    makers: dict[str, set[int]] = {}
-    for point in points:
-        if point.address.op == "mkdir":
-            makers.setdefault(point.address.path, set()).add(point.address.rank)
+    raced = raced_paths(points)
     tried: set[tuple[int, str]] = set()
     found: set[int] = set()
     for i, point in enumerate(points):
         address = point.address
-        if address.op == "mkdir" and len(makers[address.path]) > 1:
+        if address.op == "mkdir" and address.path in raced:
             tried.add((address.rank, address.path))
         elif address.op == "stat" and (address.rank, address.path) in tried:
             found.add(i)
     return frozenset(found)
+
+
+def raced_paths(points: Sequence[Point]) -> frozenset[str]:
+    """The directories that several ranks make."""
+    makers: dict[str, set[int]] = {}
+    for point in points:
+        if point.address.op == "mkdir":
+            makers.setdefault(point.address.path, set()).add(point.address.rank)
+    return frozenset(path for path, ranks in makers.items() if len(ranks) > 1)

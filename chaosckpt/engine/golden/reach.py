@@ -33,7 +33,7 @@ from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.runner.ranks import Ranks
 from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.engine.wire.reports import Stepping
-from chaosckpt.model.census import GoldenRun
+from chaosckpt.model.census import GoldenRun, Point, raced_paths
 from chaosckpt.model.operation import Address, Operation
 from chaosckpt.model.topology import Topology
 
@@ -101,20 +101,20 @@ def reach(run: GoldenRun, samples: Samples) -> tuple[tuple[int, ...], ...]:
 
     An operation that comes or doesn't as ranks race may lack a sample: it has its rank's last one.
     """
-    place: dict[Address, int] = {}
-    count = [0] * run.topology.world_size
-    for point in run.points:
-        rank = point.address.rank
-        count[rank] += 1
-        place[point.address] = count[rank]
+    raced = raced_paths(run.points)
+    of_rank = [run.of_rank(rank) for rank in range(run.topology.world_size)]
     found: list[tuple[int, ...]] = []
     last: dict[int, tuple[int, ...]] = {}
     done = [0] * run.topology.world_size
+    places = [_steady_places(points, raced) for points in of_rank]
     for point in run.points:
         rank = point.address.rank
-        sample = samples.get(point.address)
+        sample = None if _raced(point.address, raced) else samples.get(point.address)
         if sample is not None:
-            last[rank] = tuple(next((place[at] for at in reversed(tail) if at in place), 0) for tail in sample.latest)
+            last[rank] = tuple(
+                next((place[at] for at in reversed(tail) if at in place), 0)
+                for place, tail in zip(places, sample.latest, strict=True)
+            )
         if rank not in last:
             return ()
         counts = list(last[rank])
@@ -122,6 +122,23 @@ def reach(run: GoldenRun, samples: Samples) -> tuple[tuple[int, ...], ...]:
         found.append(tuple(counts))
         done[rank] += 1
     return tuple(found)
+
+
+def _raced(address: Address, raced: frozenset[str]) -> bool:
+    """Whether an operation comes or doesn't as ranks race: it is numbered differently then, and another run's sample isn't its own."""
+    return address.op == "stat" and address.path in raced
+
+
+def _steady_places(points: Sequence[Point], raced: frozenset[str]) -> dict[Address, int]:
+    """How many operations of a rank are done after each steady one; raced ones follow a steady one at once, and are counted with it."""
+    found: dict[Address, int] = {}
+    steady: Address | None = None
+    for count, point in enumerate(points, 1):
+        if not _raced(point.address, raced):
+            steady = point.address
+        if steady is not None:
+            found[steady] = count
+    return found
 
 
 def training(run: GoldenRun, samples: Samples) -> tuple[int, ...]:
