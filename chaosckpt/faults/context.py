@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from hypothesis import strategies as st
 
-from chaosckpt.faults.golden_index import GoldenIndex
 from chaosckpt.model.census import Census, Point
 from chaosckpt.model.fault import Trigger
+from chaosckpt.model.golden_index import GoldenIndex
 from chaosckpt.model.operation import When, tier_of
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import AttemptPlan
@@ -53,6 +53,8 @@ class FaultContext:
     history: tuple[AttemptPlan, ...] = ()
     until: tuple[Trigger, ...] = ()
     recovery_only: bool = False
+    only: frozenset[int] | None = None
+    """Where it is given, faults may hit no other operations than these."""
 
     @property
     def topology(self) -> Topology:
@@ -81,7 +83,11 @@ class FaultContext:
         if self.until:
             stops = [i for trigger in self.until if (i := self.golden.index(trigger.address)) is not None]
             found = [i for i in found if all(self.golden.surely_before(i, stop) for stop in stops)]
-        return tuple(found)
+        return tuple(found if self.only is None else [i for i in found if i in self.only])
+
+    @cached_property
+    def _allowed(self) -> frozenset[int]:
+        return frozenset(self.candidates)
 
     def categories(self, accepts: Accepts = anywhere) -> dict[str, tuple[int, ...]]:
         """The candidates by the places of BIAS, those without any left out."""
@@ -120,12 +126,14 @@ class FaultContext:
     def can_inject(self, accepts: Accepts = anywhere) -> bool:
         return any(accepts(self.golden.points[i]) for i in self.candidates)
 
-    def together(self, i: int, j: int) -> bool:
-        """Whether operations `i` and `j` of two ranks are known to be held at the same time.
+    def partners(self, i: int) -> list[int]:
+        """The candidates of other ranks that are known to be held at the same time as operation `i`.
 
         Where saves overlap nothing is known: how many operations a rank has performed doesn't say which.
         """
-        return self.scenario.workload.outstanding == 1 and self.golden.consistent((i, j))
+        if self.scenario.workload.outstanding > 1:
+            return []
+        return [j for j in self.golden.races(i) if j in self._allowed]
 
     def files_read(self) -> list[tuple[str, int | None]]:
         """What the expected recovery reads: the census paths of files, and the node that holds each, None on shared storage."""
@@ -140,6 +148,10 @@ class FaultContext:
     def narrowed(self, until: Sequence[Trigger]) -> FaultContext:
         """The same context for faults that must come before these."""
         return replace(self, until=tuple(until))
+
+    def restricted(self, only: Iterable[int]) -> FaultContext:
+        """The same context for faults at these operations."""
+        return replace(self, only=frozenset(only))
 
     def _of_interrupted(self, i: int) -> bool:
         return self.interrupted is not None and self.golden.points[i].label.step == self.interrupted

@@ -30,7 +30,7 @@ class Cut(Fault, frozen=True, tag="cut"):
     """
 
     ends: ClassVar[Ends] = "job"
-    weight: ClassVar[float] = 3.0
+    weight: ClassVar[float] = 6.0
     needs: ClassVar[frozenset[Guarantee]] = frozenset({"process-crash"})
 
     at: tuple[Trigger, ...]
@@ -91,7 +91,7 @@ class Cut(Fault, frozen=True, tag="cut"):
 def _cuts_through(context: FaultContext, i: int) -> st.SearchStrategy[Cut]:
     """Cuts that hold operation `i`: mostly it alone, else with a peer that lags behind its reach."""
     alone = context.trigger_at(i).map(lambda trigger: Cut((trigger,)))
-    partners = [j for j in context.candidates if j != i and context.together(i, j)]
+    partners = context.partners(i)
     if not partners:
         return alone
     together = st.sampled_from(partners).flatmap(

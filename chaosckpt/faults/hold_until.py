@@ -52,9 +52,7 @@ class HoldUntil(Fault, frozen=True, tag="hold-until"):
     def strategy(cls, context: FaultContext) -> st.SearchStrategy[HoldUntil] | None:
         """Pairs that can be held together, so that neither has to come first."""
         racing = {
-            context.golden.points[i].address: partners
-            for i in context.candidates
-            if (partners := _partners(context, i))
+            context.golden.points[i].address: partners for i in context.candidates if (partners := context.partners(i))
         }
 
         def races(point: Point) -> bool:
@@ -69,8 +67,3 @@ class HoldUntil(Fault, frozen=True, tag="hold-until"):
                 )
             )
         )
-
-
-def _partners(context: FaultContext, i: int) -> list[int]:
-    allowed = set(context.candidates)
-    return [j for j in context.golden.races(i) if j in allowed and context.together(i, j)]

@@ -18,8 +18,8 @@ import msgspec
 from hypothesis import strategies as st
 
 from chaosckpt.faults.context import FaultContext
-from chaosckpt.faults.golden_index import CHANGING
 from chaosckpt.model.fault import Decision, Ends, Errno, Hide, Memory, PointFault, Trigger
+from chaosckpt.model.golden_index import CHANGING
 from chaosckpt.model.operation import Address, Operation
 from chaosckpt.model.phrasing import describe_operation, describe_path, plural
 

@@ -86,6 +86,9 @@ class JobControl(Protocol):
     def await_survivors(self) -> None:
         """Return when every rank that wasn't stopped has ended, or the survivors' grace is over."""
 
+    def await_peers(self, rank: int) -> None:
+        """Return when every rank but this one has ended, or the survivors' grace is over."""
+
     def continue_rank(self, rank: int) -> None:
         """SIGCONT a stopped rank; what this fault held goes on."""
 
@@ -127,7 +130,8 @@ class Fault(msgspec.Struct, frozen=True, tag_field="kind", tag="none"):
 
     ends: ClassVar[Ends] = "nothing"
     """What stops by this fault: the whole job, some rank (the job then ends by itself), perhaps the job (an error which the
-    target may survive), or nothing. A schedule has at most one fault that ends anything in an attempt, and nothing after it."""
+    target may survive), or nothing. A schedule has at most one fault that ends anything for sure in an attempt, and nothing after it;
+    before it may stand one that perhaps does."""
     lingers: ClassVar[bool] = False
     """Whether ranks go on for a while after it took effect, so that what it held may yet happen."""
     between: ClassVar[bool] = False
@@ -138,6 +142,8 @@ class Fault(msgspec.Struct, frozen=True, tag_field="kind", tag="none"):
     """Whether recovery may choose something else after it (or by it) than the census expects, so that nothing more is aimed."""
     weight: ClassVar[float] = 1.0
     """How often this kind is drawn beside the others, where the scenario doesn't say; 0: only where it names the kind."""
+    retries: ClassVar[int] = 0
+    """How often more the ranks of its attempt try a save that raised."""
     needs: ClassVar[frozenset[Guarantee]] = frozenset()
     """Guarantees under which a checkpoint must outlive this fault; a target without them may lose it, but never lie."""
 

@@ -268,11 +268,16 @@ class FaultInjected(Event, frozen=True, kw_only=True):
 
 
 class FaultNotInjected(Event, frozen=True, kw_only=True):
-    """The attempt ended and this fault had not been injected, for this reason."""
+    """The attempt ended and this fault had not been injected, for this reason.
+
+    `excused`: an error of the same attempt, which the subject might have survived, came before it and was injected. Then the trial
+    shows what it would show without this fault.
+    """
 
     fault: int
     kind: str
     reason: str
+    excused: bool = False
 
 
 class StorageDestroyed(Event, frozen=True, kw_only=True):

@@ -229,6 +229,10 @@ class DrillSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Why a difference is to be expected; required beside a tolerance."""
 
 
+DEFAULT_SCENARIO = "default scenario"
+"""How the description of a scenario ends that was made for a target named alone."""
+
+
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is tested: target, workload, topologies, storage tiers, fault mix and guarantees."""
 

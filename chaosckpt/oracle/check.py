@@ -147,13 +147,14 @@ def _doubts(view: View) -> Iterator[str]:
 
 
 def _doubtful_faults(view: View) -> Iterator[str]:
-    """Each planned fault that did not land, in words."""
+    """Each planned fault that did not land, in words, but for those that an earlier error of their attempt excuses."""
     landed = {(at.event.attempt, at.event.fault) for at in view.all(FaultInjected)}
-    missed = {(at.event.attempt, at.event.fault): at.event.reason for at in view.all(FaultNotInjected)}
+    missed = {(at.event.attempt, at.event.fault): at.event for at in view.all(FaultNotInjected)}
     for attempt, index, kind in view.planned_faults():
-        if (attempt, index) in landed:
+        event = missed.get((attempt, index))
+        if (attempt, index) in landed or (event is not None and event.excused):
             continue
-        reason = missed.get((attempt, index), "the journal has no evidence of the fault")
+        reason = "the journal has no evidence of the fault" if event is None else event.reason
         yield f"fault {index} of attempt {attempt} ({kind}) was not injected: {reason}"
 
 

@@ -13,7 +13,14 @@ import msgspec
 import chaosckpt
 from chaosckpt import plugins
 from chaosckpt.errors import UsageError
-from chaosckpt.model.scenario import CommandSettings, Scenario, TargetSettings, TopologySettings, ranks_told
+from chaosckpt.model.scenario import (
+    DEFAULT_SCENARIO,
+    CommandSettings,
+    Scenario,
+    TargetSettings,
+    TopologySettings,
+    ranks_told,
+)
 from chaosckpt.plugins import is_target_file, nearest
 from chaosckpt.scenario.check import check
 from chaosckpt.scenario.errors import sentence
@@ -112,7 +119,7 @@ def scenario_for_target(spec: str) -> Scenario:
     name = spec.rpartition(":")[2] if is_target_file(spec) else spec
     topology = TopologySettings(ranks=((1, 1), (1,), (2,)))
     scenario = Scenario(
-        name=name, description=f"{spec}, default scenario", target=TargetSettings(use=spec), topology=topology
+        name=name, description=f"{spec}, {DEFAULT_SCENARIO}", target=TargetSettings(use=spec), topology=topology
     )
     scenario = _with_target_file(scenario, None)
     check(scenario)

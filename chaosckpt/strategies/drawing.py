@@ -7,9 +7,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from hypothesis.configuration import set_hypothesis_home_dir
 
 from chaosckpt.faults.context import FaultContext
@@ -20,6 +22,7 @@ from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import AttemptPlan, Schedule
 from chaosckpt.strategies.prediction import CensusIndex
 from chaosckpt.strategies.schedules import DrawSpace, Kinds, from_space
+from chaosckpt.strategies.strata import Opened, Rotation, Strata, strata
 
 
 def single_schedules(
@@ -81,24 +84,25 @@ def permutation(seed: int, count: int) -> list[int]:
     return sorted(range(count), key=lambda i: hashlib.blake2b(f"chaosckpt/1/{seed}/single/{i}".encode()).digest())
 
 
-STRATEGY_VERSION = 2
+STRATEGY_VERSION = 3
 """Goes up whenever the same seed and index begin to give another schedule."""
 BUFFER_BYTES = 8192
-TRIES = 1000
+TRIES = 200
 
 
 def draw(seed: int, index: int, scenario: Scenario, census: Census, kinds: Kinds) -> Schedule:
     """The schedule of trial `seed:index`; it depends on the arguments alone, whatever the machine, process or order
     of calls.
 
-    Index 0 is a control without faults. Odd indices walk through the single faults of the census in an order given by
-    the seed; even ones, and odd ones once the single faults are used up, are drawn from `schedules`.
+    Index 0 is a control without faults. Odd indices have a single fault each: every other one of them walks through the cuts of the
+    census in an order given by the seed, the rest (and all, once the cuts are used up) through the strata of the other kinds. Even
+    indices are drawn from `schedules`, each with a fault of the kind whose turn it is.
     """
     return _search(scenario, census, kinds).schedule(seed, index)
 
 
 def is_single(seed: int, index: int, scenario: Scenario, census: Census, kinds: Kinds) -> bool:
-    """Whether this trial is one of the walk through single faults."""
+    """Whether this trial has a single fault, beside the kill that a fault in a recovery needs before it."""
     return _search(scenario, census, kinds).single(seed, index) is not None
 
 
@@ -119,20 +123,80 @@ class _Search:
         return single_schedules(self.scenario, self.space.census_index, self.space.kinds)
 
     @cached_property
+    def attempts(self) -> tuple[Opened, ...]:
+        """A first attempt, and the recoveries after it."""
+        first = FaultContext(scenario=self.scenario, census=self.census, golden=self.space.census_index.main)
+        return (None, first), *recoveries(self.scenario, self.space.census_index, self.space.kinds)
+
+    @cached_property
+    def strata(self) -> dict[str, Strata]:
+        """Those of every kind that is not walked through and can be injected."""
+        walked = {fault.kind for schedule in self.singles for fault in schedule.attempts[-1].faults}
+        point_kinds = {name: kind for name, kind in self.space.kinds.items() if not kind.between and name not in walked}
+        found = {name: strata(kind, self.attempts) for name, kind in point_kinds.items()}
+        return {name: rows for name, rows in found.items() if rows.saves or rows.recoveries}
+
+    @cached_property
+    def offered(self) -> tuple[str, ...]:
+        """The kinds that can be injected somewhere in this scenario."""
+        contexts = [context for _, context in self.attempts]
+        return tuple(
+            name
+            for name, kind in self.space.kinds.items()
+            if any(kind.strategy(context) is not None for context in contexts)
+        )
+
+    @cached_property
     def orders(self) -> dict[int, list[int]]:
         """The order of the single faults for each seed asked for."""
         return {}
 
+    @cached_property
+    def rotations(self) -> dict[tuple[int, tuple[str, ...]], Rotation]:
+        """For each seed asked for, the kinds in turn."""
+        return {}
+
+    def turn(self, seed: int, names: tuple[str, ...], number: int) -> str | None:
+        """The kind, among these, whose turn this is: oftener one that rarely comes when it isn't its turn."""
+        if (seed, names) not in self.rotations:
+            parts = {name: self.space.parts(name) * _alone(self.space.kinds[name]) for name in names}
+            self.rotations[seed, names] = Rotation(parts, seed)
+        return self.rotations[seed, names].at(number)
+
     def single(self, seed: int, index: int) -> Schedule | None:
+        """The schedule of a trial with a single fault; None where it has several."""
         number, odd = divmod(index, 2)
-        if not odd or number >= len(self.singles):
+        if not odd:
             return None
+        turn, aside = divmod(number, 2)
+        if not aside and turn < len(self.singles):
+            return self.walked(seed, turn)
+        # Once the walk is over its turns are the strata's, too.
+        number = turn if number < 2 * len(self.singles) else number - len(self.singles)
+        return self.stratum(seed, index, number)
+
+    def walked(self, seed: int, turn: int) -> Schedule:
+        """The single fault of this turn of the walk through the census."""
         if seed not in self.orders:
             order = permutation(seed, len(self.singles))
             first = baring(self.census)
             # What recovery on the fault-free run's own storage has shown already is confirmed by a real death first.
             self.orders[seed] = sorted(order, key=lambda i: self.singles[i] not in first)
-        return self.singles[self.orders[seed][number]]
+        return self.singles[self.orders[seed][turn]]
+
+    def stratum(self, seed: int, index: int, turn: int) -> Schedule | None:
+        """A fault from the stratum of this turn."""
+        names = tuple(self.strata)
+        kind = self.turn(seed, names, turn)
+        if kind is None:
+            return None
+        # The kind's own turns: it has had one for each time that it was drawn before.
+        before = sum(self.turn(seed, names, earlier) == kind for earlier in range(turn))
+        stratum = self.strata[kind].at(before, seed)
+        fault = None if stratum is None else self.fuzzed(stratum, lambda: stratum.strategy, seed, index)
+        if stratum is None or fault is None:
+            return None
+        return Schedule((*filter(None, [stratum.opening]), AttemptPlan((fault,))))
 
     def schedule(self, seed: int, index: int) -> Schedule:
         if index == 0 or not self.space.kinds:
@@ -140,31 +204,56 @@ class _Search:
         return self.single(seed, index) or self.drawn(seed, index)
 
     def drawn(self, seed: int, index: int) -> Schedule:
-        for k in range(TRIES):
-            found = self._fuzzed(hashlib.shake_256(f"chaosckpt/1/{seed}/{index}/{k}".encode()).digest(BUFFER_BYTES))
-            if found is not None and found.faults:
+        """A schedule of several faults, one of them of the kind whose turn it is."""
+        focus = self.turn(seed, self.offered, index // 2)
+        openings = [opening for opening, _ in self.attempts if opening is not None]
+        for wanted in (focus, None):
+            rare = wanted is not None and _alone(self.space.kinds[wanted]) > 3
+            strategy = partial(from_space, self.space, wanted, openings if rare else ())
+            found: Schedule | None = self.fuzzed(wanted, strategy, seed, index)
+            if found is not None:
                 return found
         return Schedule()
 
     @cached_property
-    def _fuzzed(self) -> Callable[[bytes], Schedule | None]:
-        """Bytes to a schedule, or to None where the bytes draw nothing."""
-        box: list[Schedule] = []
+    def fuzzers(self) -> dict[object, Callable[[bytes], Any]]:
+        """What turns bytes into a value of a strategy, or None, by the strategy's key: it is costly to make."""
+        return {}
 
-        @settings(database=None, deadline=None)
-        @given(from_space(self.space))
-        def one(schedule: Schedule) -> None:
-            box[:] = [schedule]
+    def fuzzed(self, key: object, strategy: Callable[[], st.SearchStrategy[Any]], seed: int, index: int) -> Any:
+        """What the first bytes of this trial draw that draw anything; None where none of TRIES does."""
+        if key not in self.fuzzers:
+            self.fuzzers[key] = _fuzzer(strategy())
+        with _no_directory():
+            for k in range(TRIES):
+                digest = hashlib.shake_256(f"chaosckpt/1/{seed}/{index}/{k}".encode()).digest(BUFFER_BYTES)
+                if (found := self.fuzzers[key](digest)) is not None:
+                    return found
+        return None
 
-        fuzz = one.hypothesis.fuzz_one_input  # type: ignore[attr-defined]
 
-        def run(buffer: bytes) -> Schedule | None:
-            box.clear()
-            with _no_directory():
-                fuzz(buffer)
-            return box[0] if box else None
+def _fuzzer(strategy: st.SearchStrategy[Any]) -> Callable[[bytes], Any]:
+    box: list[Any] = []
 
-        return run
+    @settings(database=None, deadline=None)
+    @given(strategy)
+    def one(value: object) -> None:
+        box[:] = [value]
+
+    fuzz = one.hypothesis.fuzz_one_input  # type: ignore[attr-defined]
+
+    def run(buffer: bytes) -> Any:
+        box.clear()
+        fuzz(buffer)
+        return box[0] if box else None
+
+    return run
+
+
+def _alone(kind: type[Fault]) -> int:
+    """How much oftener a kind has its turn, because others bring it along less: kills open the way to recoveries, and what ends
+    nothing fits beside anything, but at most one fault of the rest comes in an attempt."""
+    return 6 if kind.between else 4 if kind.ends == "perhaps" else 3 if kind.ends == "rank" else 2
 
 
 @contextmanager

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chaosckpt.faults.golden_index import GoldenIndex
 from chaosckpt.model.census import Census, GoldenRun
 from chaosckpt.model.fault import Fault
+from chaosckpt.model.golden_index import GoldenIndex
 from chaosckpt.model.operation import tier_of
 from chaosckpt.model.schedule import AttemptPlan, Schedule
 from chaosckpt.model.topology import Topology

@@ -37,6 +37,9 @@ class NotedJob:
     def await_survivors(self) -> None:
         self.acts.append("await survivors")
 
+    def await_peers(self, rank: int) -> None:
+        self.acts.append(f"await the peers of rank {rank}")
+
     def continue_rank(self, rank: int) -> None:
         self.acts.append(f"continue rank {rank}")
 

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chaosckpt.faults.context import FaultContext, torn_writes
-from chaosckpt.faults.golden_index import GoldenIndex
 from chaosckpt.model.fault import Trigger
+from chaosckpt.model.golden_index import GoldenIndex
 from tests.strategies.dcp_model import MAIN, census, scenario
 from tests.strategies.kinds import KINDS
 

@@ -7,8 +7,8 @@ from hypothesis import find, given, settings
 
 from chaosckpt.faults.context import FaultContext
 from chaosckpt.faults.cut import Cut
-from chaosckpt.faults.golden_index import GoldenIndex
 from chaosckpt.model.census import Census, GoldenRun, Label, Point
+from chaosckpt.model.golden_index import GoldenIndex
 from chaosckpt.model.operation import Address, Role
 from chaosckpt.model.topology import Topology
 from tests.faults.operations import trigger

@@ -15,6 +15,7 @@ from chaosckpt.faults.mtimes import Mtimes
 from chaosckpt.faults.node_loss import NodeLoss
 from chaosckpt.faults.not_visible import NotVisible
 from chaosckpt.faults.read_only import ReadOnly
+from chaosckpt.faults.save_retry import SaveRetry
 from chaosckpt.faults.saver_kill import SaverKill
 from chaosckpt.faults.shared_storage_loss import SharedStorageLoss
 from chaosckpt.faults.short_write import ShortWrite
@@ -23,6 +24,7 @@ from chaosckpt.faults.sigstop import Sigstop
 from chaosckpt.faults.sigterm import Sigterm
 from chaosckpt.faults.space import Space
 from chaosckpt.faults.stale_save import StaleSave
+from chaosckpt.faults.stall import Stall
 from chaosckpt.faults.truncation import EVERYTHING, Truncation
 from chaosckpt.faults.unavailable import Unavailable
 from chaosckpt.faults.world_size import WorldSize
@@ -69,6 +71,8 @@ TOLD: list[tuple[Fault, str]] = [
         SaverKill(SAVER),
         "saver process of rank 1 killed by SIGKILL before the first write to step_4/__1_0.distcp by rank 1's saver process",
     ),
+    (SaveRetry(), "a script that tries a failed save again"),
+    (Stall(trigger()), "rank 1's first write to step_4/__1_0.distcp blocked until the other ranks had given up"),
     (SharedStorageLoss(), "shared storage emptied before the restart"),
     (ShortWrite(trigger()), "short write: only 1 byte of rank 1's first write to step_4/__1_0.distcp written"),
     (Sigkill(trigger()), "rank 1 killed by SIGKILL before rank 1's first write to step_4/__1_0.distcp"),

@@ -67,6 +67,15 @@ def test_missed_fault_makes_a_clean_trial_inconclusive() -> None:
     assert "the attempt ended before" in verdict.reason
 
 
+def test_a_kill_behind_an_error_that_ended_the_attempt_is_not_missed() -> None:
+    """The error was injected, and the attempt ended by it: the trial shows what it would show without the kill."""
+    for excused, outcome in ((True, "pass"), (False, "inconclusive")):
+        trial = TargetJournal(faults=[["errno", "cut"]]).attempt().recovers(None).saves(2).injects()
+        trial.events.append(j.FaultNotInjected(fault=1, kind="cut", reason="the attempt ended before", excused=excused))
+        verdict = check(SCENARIO, trial.ends("finished").attempt(closing=True).recovers(2).ends_well().journal())
+        assert verdict.outcome == outcome
+
+
 def test_fault_without_any_evidence_makes_a_clean_trial_inconclusive() -> None:
     """A planned fault of which the journal says nothing at all is no pass either."""
     trial = TargetJournal(faults=[["cut", "latency"]]).attempt().recovers(None).saves(2)

@@ -12,6 +12,7 @@ from chaosckpt.faults.mtimes import Mtimes
 from chaosckpt.faults.node_loss import NodeLoss
 from chaosckpt.faults.not_visible import NotVisible
 from chaosckpt.faults.read_only import ReadOnly
+from chaosckpt.faults.save_retry import SaveRetry
 from chaosckpt.faults.saver_kill import SaverKill
 from chaosckpt.faults.shared_storage_loss import SharedStorageLoss
 from chaosckpt.faults.short_write import ShortWrite
@@ -20,6 +21,7 @@ from chaosckpt.faults.sigstop import Sigstop
 from chaosckpt.faults.sigterm import Sigterm
 from chaosckpt.faults.space import Space
 from chaosckpt.faults.stale_save import StaleSave
+from chaosckpt.faults.stall import Stall
 from chaosckpt.faults.truncation import Truncation
 from chaosckpt.faults.unavailable import Unavailable
 from chaosckpt.faults.world_size import WorldSize
@@ -41,9 +43,11 @@ KINDS: dict[str, type[Fault]] = {
     "mtimes": Mtimes,
     "not-visible": NotVisible,
     "read-only": ReadOnly,
+    "save-retry": SaveRetry,
     "saver-kill": SaverKill,
     "sigstop": Sigstop,
     "stale-save": StaleSave,
+    "stall": Stall,
     "truncation": Truncation,
     "unavailable": Unavailable,
     "world-size": WorldSize,

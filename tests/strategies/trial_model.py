@@ -111,7 +111,10 @@ class Attempt:
 
     @property
     def missed(self) -> list[Fault]:
-        return [fault for i, fault in enumerate(self.faults) if i not in self.landed]
+        """Those that didn't land, but for those behind an error that this job, which survives none, has ended by."""
+        errors = [i for i in self.landed if self.faults[i].ends == "perhaps"]
+        until = min(errors, default=len(self.faults))
+        return [fault for i, fault in enumerate(self.faults) if i not in self.landed and i < until]
 
 
 def missed(schedule: Schedule, seed: int = 0) -> list[Fault]:

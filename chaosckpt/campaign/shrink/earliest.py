@@ -11,9 +11,9 @@ from collections.abc import Generator, Iterable, Sequence
 
 from chaosckpt.campaign.shrink.retarget import analogs, places, replaced, retargeted
 from chaosckpt.faults.context import torn_writes
-from chaosckpt.faults.golden_index import GoldenIndex
 from chaosckpt.model.census import Point
 from chaosckpt.model.fault import Fault, Trigger
+from chaosckpt.model.golden_index import GoldenIndex
 from chaosckpt.model.schedule import Schedule
 from chaosckpt.strategies.prediction import CensusIndex
 

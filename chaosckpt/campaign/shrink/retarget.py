@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from chaosckpt.faults.golden_index import GoldenIndex
 from chaosckpt.model.fault import Fault, Trigger
 from chaosckpt.model.finding import file_pattern
+from chaosckpt.model.golden_index import GoldenIndex
 from chaosckpt.model.schedule import AttemptPlan, Schedule
 from chaosckpt.strategies.prediction import CensusIndex, PredictedRun
 

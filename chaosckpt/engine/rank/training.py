@@ -35,6 +35,8 @@ class Training(JobProgram):
         self.program = program
         self.outstanding: list[tuple[int, Pending]] = []
         self.trained: list[StepTrace] = []
+        self.retries = self.workload.retries + order.attempt.retries
+        """How often a save that raised is tried again."""
 
     def run(self) -> None:
         """Join the process group, recover, train, save, close."""
@@ -95,12 +97,12 @@ class Training(JobProgram):
                     return
 
     def save(self, job: Job, target: Target) -> None:
-        """Save, and where that raises try again as often as the workload says."""
-        workload, state = self.workload, job.state
+        """Save, and where that raises try again as often as the workload and the attempt say."""
+        state = job.state
         self.where = "wait"
-        while len(self.outstanding) >= workload.outstanding:
+        while len(self.outstanding) >= self.workload.outstanding:
             self.acknowledge_oldest()
-        for left in reversed(range(workload.retries + 1)):
+        for left in reversed(range(self.retries + 1)):
             try:
                 self.save_once(state, target)
                 return
@@ -152,7 +154,7 @@ class Training(JobProgram):
         try:
             ack = pending.wait()
         except Exception as error:  # as in save: but what was trained since can't be saved as that step any more
-            if isinstance(pending, Done) or not self.workload.retries:
+            if isinstance(pending, Done) or not self.retries:
                 raise
             self.save_failed(step, error)
             return

@@ -133,7 +133,11 @@ class AttemptRun:
             if index not in self._injected:
                 self._record(
                     j.FaultNotInjected(
-                        attempt=self._attempt, fault=index, kind=fault.kind, reason=self._why_missed(index)
+                        attempt=self._attempt,
+                        fault=index,
+                        kind=fault.kind,
+                        reason=self._why_missed(index),
+                        excused=self._excused(index),
                     )
                 )
         outcome = self._outcome()
@@ -297,6 +301,10 @@ class AttemptRun:
         if self._faults[index].between:
             return self._reasons.get(index, "storage had nothing that the fault could change")
         return self._reasons.get(index, "the attempt ended before the operation of the fault was reached")
+
+    def _excused(self, index: int) -> bool:
+        """Whether an error that came before this fault may have ended the attempt."""
+        return any(self._faults[earlier].ends == "perhaps" for earlier in self._injected if earlier < index)
 
     def _outcome(self) -> j.AttemptOutcome:
         if self._hung:

@@ -80,6 +80,12 @@ class FaultControl:
         while ranks.alive - ranks.stopped and time.monotonic() < (ranks.survivors_until or 0):
             ranks.pump(TICK_SECONDS / 2)
 
+    def await_peers(self, rank: int) -> None:
+        """See JobControl."""
+        until = time.monotonic() + self._deadlines.grace_seconds
+        while self._ranks.alive - {rank} and time.monotonic() < until:
+            self._ranks.pump(TICK_SECONDS / 2)
+
     def continue_rank(self, rank: int) -> None:
         """See JobControl."""
         self._ranks.stopped.discard(rank)

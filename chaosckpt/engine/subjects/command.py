@@ -38,8 +38,8 @@ from chaosckpt.plugins import fault_kinds
 
 _NEEDS_NODES = frozenset({"node-loss", "local-storage-loss", "shared-storage-loss"})
 """Kinds that need nodes with storage of their own."""
-_NEEDS_A_TARGET = frozenset({"bit-flip", "truncation", "mtimes", "stale-save"})
-"""Kinds that change what lies on storage between two attempts, by what a target's census says of it."""
+_NEEDS_A_TARGET = frozenset({"bit-flip", "truncation", "mtimes", "stale-save", "save-retry"})
+"""Kinds that change what lies on storage between two attempts, by what a target's census says of it, or the built-in training job."""
 _SILENT = frozenset({"cut", "sigkill", "latency"})
 """Kinds that a command doesn't notice while it lives."""
 

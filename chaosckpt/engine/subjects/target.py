@@ -17,7 +17,7 @@ from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.model import journal as j
 from chaosckpt.model.fault import Fault
 from chaosckpt.model.guarantee import Guarantee
-from chaosckpt.model.scenario import Scenario
+from chaosckpt.model.scenario import DEFAULT_SCENARIO, Scenario
 from chaosckpt.model.schedule import Schedule, to_builtins
 from chaosckpt.model.topology import Topology
 from chaosckpt.plugins import fault_kinds, is_target_file
@@ -46,7 +46,13 @@ class TargetSubject(Subject):
         mode = gate_mode.choose(self.scenario)
         with closing(self.open_arena()) as arena:
             census = measure(self.scenario, arena, progress=progress, sweeping=True)
-            return Prepared(census=census, modules=arena.nodes[0].modules, gate=mode, launch=self.launch())
+            return Prepared(
+                census=census,
+                modules=arena.nodes[0].modules,
+                gate=mode,
+                launch=self.launch(),
+                remarks=_bounds(self.scenario),
+            )
 
     def kinds(self) -> dict[str, type[Fault]]:
         return fault_kinds()
@@ -77,6 +83,18 @@ class TargetSubject(Subject):
         return TargetTrial(self, arena, deadlines, record, events)
 
 
+def _bounds(scenario: Scenario) -> tuple[str, ...]:
+    """What the default scenario leaves out, for a user who wrote none."""
+    if not scenario.description.endswith(DEFAULT_SCENARIO):
+        return ()
+    ranks = max(topology.world_size for topology in scenario.topology.topologies)
+    saves = len(scenario.workload.save_steps)
+    return (
+        f"the default scenario was used: at most {ranks} ranks, {saves} saves, one under way at a time; "
+        "a scenario of your own has more (topology.ranks, workload.outstanding), and `chaosckpt init` writes one",
+    )
+
+
 class TargetTrial(SubjectTrial):
     """What a target acknowledged so far decides how it is launched; audits and references show what it kept and trained."""
 
@@ -104,6 +122,7 @@ class TargetTrial(SubjectTrial):
             places=(),
             faults=tuple(fault.to_builtins() for fault in faults),
             collective_timeout_seconds=self._deadlines.collective_seconds,
+            retries=sum(fault.retries for fault in faults),
         )
 
     def after(self, attempt: Ended) -> None:

@@ -90,6 +90,8 @@ class AttemptOrder(msgspec.Struct, frozen=True, kw_only=True):
     address: str = "127.0.0.1"
     """The address of this node at which its ranks can be reached."""
     collective_timeout_seconds: float = 20.0
+    retries: int = 0
+    """How often more than the workload says a rank tries a save that raised."""
     record: Literal["nothing", "operations", "data"] = "nothing"
     step_rank: int | None = None
     """Hold every operation of this rank: it is single-stepped (chaosckpt/engine/golden/reach.py)."""

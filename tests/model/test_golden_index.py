@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chaosckpt.faults.golden_index import GoldenIndex
 from chaosckpt.model.census import GoldenRun, Label, Point
 from chaosckpt.model.fault import Trigger
+from chaosckpt.model.golden_index import GoldenIndex
 from chaosckpt.model.operation import Address
 from tests.strategies.dcp_model import MAIN, Walk, golden, programs
 
