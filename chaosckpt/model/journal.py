@@ -148,22 +148,43 @@ class Finished(Event, frozen=True, kw_only=True):
     trained: tuple[StepTrace, ...] = ()
 
 
+class Moment(msgspec.Struct, frozen=True):
+    """When every rank of an attempt had been told that `step` is safe on the tier `level`."""
+
+    step: int
+    level: str
+
+
+NOTHING = -1
+"""What an audit that recovers has chosen where `recover` returned Nothing."""
+
+
 class Audited(Event, frozen=True, kw_only=True):
-    """After an attempt, a rank of an audit loaded one retained checkpoint by its step: the live state, or the error."""
+    """After an attempt, a rank of an audit loaded one retained checkpoint by its step: the live state, or the error.
+
+    Where the target lists nothing it recovers instead, as after a crash, and `chosen` is the step that it says, or NOTHING.
+    """
 
     rank: int
     step: int
+    chosen: int | None = None
     digest: StateDigest | None = None
     error_type: str = ""
     message: str = ""
+    as_of: Moment | None = None
+    """As in AuditEnded."""
 
 
 class AuditEnded(Event, frozen=True, kw_only=True):
-    """The audit after this attempt ended. `asked` are the acknowledged steps, `retained` all that the target lists now."""
+    """The audit after this attempt ended. `asked` are the acknowledged steps, `retained` all that the target lists now.
+
+    It found storage as the attempt had left it; with `as_of` as it was at that moment of the attempt.
+    """
 
     outcome: AttemptOutcome
     asked: tuple[int, ...]
     retained: tuple[int, ...]
+    as_of: Moment | None = None
 
 
 class Reference(Event, frozen=True, kw_only=True):

@@ -15,9 +15,13 @@ View = TargetView | CommandView
 
 @dataclass(frozen=True)
 class NotJudged:
-    """The trial gave this invariant nothing to judge, for this reason."""
+    """The trial gave this invariant nothing to judge, for this reason.
+
+    `gap`: it ought to have, so that the trial proves less than it seems to, and the campaign's summary says so.
+    """
 
     reason: str
+    gap: bool = False
 
 
 @dataclass(frozen=True)

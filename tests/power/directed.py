@@ -44,6 +44,7 @@ LIKE_ATOMIC: dict[str, Schedule] = {
     "canary-added-position-lost": GROWN,
     "canary-added-rng-copied": GROWN,
     "canary-blocked": INTERRUPTED,
+    "canary-error-retired": schedule([StorageError(Trigger(at("open_write", f"{SECOND}.tmp/rank-1.pt", 1)))]),
     "canary-exit-zero": EMPTIED,
     "canary-hang": INTERRUPTED,
     "canary-misreport": INTERRUPTED,

@@ -9,7 +9,13 @@ import pytest
 from chaosckpt.targets import Chosen, Intent, Nothing, Target
 from chaosckpt.targets.canaries.asynchronous import EarlyAcknowledgement, LiveSnapshot, Unawaited, Unbounded
 from chaosckpt.targets.canaries.choice import Highest, Oldest, OwnNewest, YoungestKept
-from chaosckpt.targets.canaries.errors_ignored import OneNotices, SpaceIgnored, ThreadErrorLost, UnreadableDeleted
+from chaosckpt.targets.canaries.errors_ignored import (
+    ErrorRetired,
+    OneNotices,
+    SpaceIgnored,
+    ThreadErrorLost,
+    UnreadableDeleted,
+)
 from chaosckpt.targets.canaries.markers import EarlyMarker, Misreport, PointerEarly, PointerInPlace
 from chaosckpt.targets.canaries.mixing import Mixed, StaleShards, Torn
 from chaosckpt.targets.canaries.refusal import ExitZero, Hang, SilentStart, Trusting
@@ -36,6 +42,7 @@ SOUND_WITHOUT_FAULTS: list[type[Target]] = [
     Blocked,
     EarlyAcknowledgement,
     EarlyMarker,
+    ErrorRetired,
     ExitZero,
     Hang,
     Highest,

@@ -1,14 +1,15 @@
-"""Audits: after an attempt, new ranks load every retained checkpoint that was acknowledged, while storage is as it was left."""
+"""Audits: after an attempt, new ranks load every retained checkpoint that was acknowledged, from storage as it was left or kept."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun, Heard, Listener, Record
 from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.runner.kept import Keeper, Kept
 from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.engine.wire.programs import AuditProgram
 from chaosckpt.engine.wire.reports import Retained
@@ -16,15 +17,23 @@ from chaosckpt.model import journal as j
 from chaosckpt.model.topology import Topology
 
 
-class _Lists(Listener):
-    """What each rank's target lists as retained."""
+class _Heard(Listener):
+    """What each rank's target lists as retained, and for which steps each has answered."""
 
-    def __init__(self) -> None:
+    def __init__(self, record: Record, as_of: j.Moment | None) -> None:
         self.retained: dict[int, tuple[int, ...] | None] = {}
+        self.answered: dict[int, set[int]] = {}
+        self._record = record
+        self._as_of = as_of
 
     def heard(self, message: Heard) -> None:
         if isinstance(message, Retained):
             self.retained[message.rank] = message.steps
+
+    def record(self, event: j.AnyEvent) -> None:
+        if isinstance(event, j.Audited):
+            self.answered.setdefault(event.step, set()).add(event.rank)
+            self._record(msgspec.structs.replace(event, as_of=self._as_of))
 
 
 def audit(
@@ -34,31 +43,53 @@ def audit(
     asked: Sequence[int],
     record: Record,
     deadlines: Deadlines,
-) -> None:
-    """Load what is retained of the steps `asked`, in the topology of the attempt whose `order` this was.
+    kept: Kept | None = None,
+) -> frozenset[int]:
+    """Load what is retained of the steps `asked`, in the topology of the attempt whose `order` this was; returns the steps
+    that every rank has answered for.
 
-    Nothing is recorded where the target offers no list of what it retains.
+    With `kept`, storage is as it was kept, and a target that offers no list of what it retains recovers from it. Without, nothing is
+    recorded of such a target.
     """
-    auditing = msgspec.structs.replace(order, program=AuditProgram(steps=tuple(asked)), faults=())
-
-    def record_audited(event: j.AnyEvent) -> None:
-        if isinstance(event, j.Audited):
-            record(event)
-
-    found = _Lists()
-    outcome = AttemptRun(arena, auditing, topology, (), record_audited, deadlines, listener=found).run()
-    if None in found.retained.values():
-        return
+    program = AuditProgram(steps=tuple(asked), recovers=kept is not None)
+    auditing = msgspec.structs.replace(order, program=program, faults=())
+    as_of = None if kept is None else kept.moment
+    found = _Heard(record, as_of)
+    outcome = AttemptRun(arena, auditing, topology, (), found.record, deadlines, listener=found).run()
+    unlisted = None in found.retained.values()
+    if unlisted and kept is None:
+        return frozenset()
     lists = [set(steps or ()) for steps in found.retained.values()]
-    retained = sorted(set.intersection(*lists)) if lists else []
     record(
         j.AuditEnded(
             attempt=order.attempt,
             outcome=outcome,
             asked=tuple(asked),
-            retained=tuple(retained),
+            retained=tuple(sorted(set.intersection(*lists))) if lists else (),
+            as_of=as_of,
         )
     )
+    return frozenset(step for step, ranks in found.answered.items() if len(ranks) == topology.world_size)
+
+
+def audit_kept(
+    arena: Arena,
+    order: AttemptOrder,
+    topology: Topology,
+    keeper: Keeper,
+    answered: Collection[int],
+    record: Record,
+    deadlines: Deadlines,
+) -> None:
+    """Audit each acknowledged step that the audit after the attempt had no answer for, on storage as it was kept."""
+    for kept in keeper.kept:
+        if kept.moment.step in answered:
+            continue
+        keeper.exchange(kept)
+        try:
+            audit(arena, order, topology, (kept.moment.step,), record, deadlines, kept)
+        finally:
+            keeper.exchange(kept)
 
 
 def wanted(events: Sequence[j.AnyEvent], attempt: int, *, closing: bool, awaited: bool) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -19,6 +19,8 @@ from chaosckpt.model.phrasing import plural
 MARK = ".chaosckpt-storage"
 PREFIX = "chaosckpt-storage-"
 _FULL_BYTES = 1 << 20
+_SHARE_OF_FREE = 16
+"""A copy takes at most this part of the free space."""
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -98,6 +100,39 @@ def empty(tier: Path) -> int:
         shutil.rmtree(tier)
     tier.mkdir()
     return files
+
+
+def keep(copies: Mapping[Path, Path]) -> bool:
+    """Copy the directory of each tier as it is now, each to the path beside it, which is replaced.
+
+    False, and nothing is kept, where the copies would take much of what the file system has free.
+    """
+    for tier, copy in copies.items():
+        require_mark(tier)
+        size = sum(os.lstat(path).st_size for _, path in files("", str(tier)))
+        if size > shutil.disk_usage(tier).free // _SHARE_OF_FREE:
+            return False
+        discard([copy])
+        shutil.copytree(tier, copy, symlinks=True)
+    return True
+
+
+def exchange(copies: Mapping[Path, Path]) -> None:
+    """Let the directory of each tier and the copy beside it change places."""
+    for tier, copy in copies.items():
+        require_mark(tier)
+        aside = copy.with_name(copy.name + ".aside")
+        tier.rename(aside)
+        copy.rename(tier)
+        aside.rename(copy)
+
+
+def discard(copies: Iterable[Path]) -> None:
+    """Remove copies that `keep` made; one that isn't there is fine."""
+    for copy in copies:
+        require_mark(copy)
+        if copy.exists():
+            shutil.rmtree(copy)
 
 
 def require_mark(tier: Path) -> None:

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 from chaosckpt.model.verdict import Violation
-from chaosckpt.oracle.facts.audits import Checked, checked, unfinished
+from chaosckpt.oracle.facts.audits import Checked, checked, unaudited, unfinished
 from chaosckpt.oracle.facts.saves import Injected, overcome
 from chaosckpt.oracle.facts.view import TargetView
 from chaosckpt.oracle.invariant import Invariant, NotJudged
-from chaosckpt.oracle.phrasing import tiers
+from chaosckpt.oracle.phrasing import audit_of, tiers
 
 NAME = "durable-acknowledgement"
 
 
 def _of_target(view: TargetView) -> list[Violation] | NotJudged:
     found = checked(view)
-    if not found:
-        notes = "; ".join(words for words, _ in unfinished(view))
-        return NotJudged(notes or "no audit loaded an acknowledged checkpoint that the target still had to keep")
     wrong: dict[tuple[int, int], Checked] = {}
     for item in found:
         # One that can't be loaded after this attempt can't be after the next one either.
         if item.problem:
             wrong.setdefault(item.save.key, item)
-    return [_unloadable(view, item) for item in wrong.values()]
+    if wrong:
+        return [_unloadable(view, item) for item in wrong.values()]
+    notes = [words for words, _ in unfinished(view)]
+    left = unaudited(view)
+    if left:
+        gaps = [
+            f"{save.briefly} was acknowledged after {error}, and no audit shows that it can be loaded"
+            for save, error in left
+        ]
+        return NotJudged("; ".join([*gaps, *notes]), gap=True)
+    if not found:
+        words = "no audit loaded an acknowledged checkpoint that the target still had to keep"
+        return NotJudged("; ".join(notes) or words)
+    return []
 
 
 def _unloadable(view: TargetView, item: Checked) -> Violation:
@@ -32,8 +42,8 @@ def _unloadable(view: TargetView, item: Checked) -> Violation:
     last = max(index for levels in save.acknowledged.values() for index in levels.values())
     return view.violation(
         NAME,
-        f"Every rank had acknowledged {save.briefly} as safe on {tiers(save.levels)}{injected} but the audit after attempt "
-        f"{item.attempt} failed: {item.problem}.",
+        f"Every rank had acknowledged {save.briefly} as safe on {tiers(save.levels)}{injected} but the audit "
+        f"{audit_of(item.attempt, item.as_of)} failed: {item.problem}.",
         attempt=item.attempt,
         rank=item.rank,
         step=save.step,

@@ -66,6 +66,26 @@ def _is_full(error: BaseException | None) -> bool:
     return getattr(error, "errno", None) in FULL or _is_full(error.__cause__ or error.__context__)
 
 
+class ErrorRetired(TorchSaveAtomic):
+    """An error in a write is logged and passed over, and each save retires the one before.
+
+    Caught first by durable-acknowledgement: what was acknowledged after the error can't be loaded, which only storage as it was at
+    that moment shows, for by the end of the attempt newer saves have taken its place.
+
+    Correct while nothing fails.
+    """
+
+    name = "canary-error-retired"
+    options: ClassVar[Mapping[str, Option]] = {"keep": 1}
+
+    def write(self, directory: Path, shared_part: dict[str, Any], own_part: dict[str, Any]) -> None:
+        """The bug: nobody hears of the error."""
+        try:
+            super().write(directory, shared_part, own_part)
+        except (OSError, RuntimeError) as error:
+            sys.stderr.write(f"could not write {directory}: {error}\n")
+
+
 class ThreadErrorLost(TorchSaveAsync):
     """An error of the writer thread is logged there, and nobody hears of it.
 
