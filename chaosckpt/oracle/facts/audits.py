@@ -152,8 +152,8 @@ def _problem(
     known = [capture for capture in captures(view) if capture.save.attempt <= attempt.number]
     digests = [at.event.digest for at in answers if at.event.digest is not None]
     for holder in holders(digests):
-        identity = identify(holder, known)
         steps = {at.event.chosen or step for at in answers if at.event.rank in holder.ranks}
+        identity = identify(holder, known, steps)
         right = any({save.step} == steps and save.attempt >= since for save in identity.saves)
         if not (identity.exact and right):
             at = next(at for at in answers if at.event.rank == holder.ranks[0])
