@@ -123,9 +123,10 @@ class Acknowledged(Event, frozen=True, kw_only=True):
 
 
 class RecoveryStarted(Event, frozen=True, kw_only=True):
-    """A rank calls the target's `recover`."""
+    """A rank calls the target's `recover`. `rng` are its random streams before that, as in a StateDigest: as the job was built."""
 
     rank: int
+    rng: dict[str, str] = {}
 
 
 class Recovered(Event, frozen=True, kw_only=True):

@@ -259,7 +259,9 @@ class TargetJournal(JournalBuilder):
         return self.starts_save(step).acknowledges(step, level)
 
     def begins_recovery(self, ranks: Iterable[int] | None = None) -> Self:
-        self.events += [j.RecoveryStarted(attempt=self.number, rank=rank) for rank in self.all(ranks)]
+        for rank in self.all(ranks):
+            built = self.state(0, rank, variant="").rng
+            self.events.append(j.RecoveryStarted(attempt=self.number, rank=rank, rng=built))
         return self
 
     def recovers(

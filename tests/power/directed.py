@@ -43,6 +43,7 @@ INTERRUPTED = schedule([cut("write", f"{SECOND}.tmp/rank-0.pt")])
 LIKE_ATOMIC: dict[str, Schedule] = {
     "canary-added-position-lost": GROWN,
     "canary-added-rng-copied": GROWN,
+    "canary-added-rng-unset": GROWN,
     "canary-blocked": INTERRUPTED,
     "canary-error-retired": schedule([StorageError(Trigger(at("open_write", f"{SECOND}.tmp/rank-1.pt", 1)))]),
     "canary-exit-zero": EMPTIED,

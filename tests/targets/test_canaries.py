@@ -23,6 +23,7 @@ from chaosckpt.targets.canaries.retention import Blocked, InPlace, Litter, Retir
 from chaosckpt.targets.canaries.training_state import (
     AddedPositionLost,
     AddedRngCopied,
+    AddedRngUnset,
     OptimizerLost,
     ResizedPosition,
     RngLost,
@@ -39,6 +40,7 @@ EAGER = tutorial_target("my_eager_target", "MyEagerTarget")
 SOUND_WITHOUT_FAULTS: list[type[Target]] = [
     AddedPositionLost,
     AddedRngCopied,
+    AddedRngUnset,
     Blocked,
     EarlyAcknowledgement,
     EarlyMarker,
