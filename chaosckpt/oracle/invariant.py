@@ -55,6 +55,7 @@ _MISSING = {
         "without any fault the command did not print which step it resumed from; name the line that reports it with --resumed, "
         "and the arguments that make the command resume with --resume-args"
     ),
+    "saved": "the line that reports a finished save is not known; name it with --saved",
 }
 
 

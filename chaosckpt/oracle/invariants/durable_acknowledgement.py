@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.facts.audits import Checked, checked, unaudited, unfinished
-from chaosckpt.oracle.facts.saves import Injected, overcome
+from chaosckpt.oracle.facts.command import CommandAttempt, CommandView
+from chaosckpt.oracle.facts.requirement import required_step
+from chaosckpt.oracle.facts.saves import Injected, described, overcome
 from chaosckpt.oracle.facts.view import TargetView
-from chaosckpt.oracle.invariant import Invariant, NotJudged
+from chaosckpt.oracle.invariant import Invariant, NotJudged, lacking
 from chaosckpt.oracle.phrasing import audit_of, tiers
 
 NAME = "durable-acknowledgement"
@@ -62,8 +64,46 @@ def _told(errors: list[Injected]) -> str:
     return f"{errors[0]}{more}"
 
 
+def _of_command(view: CommandView) -> list[Violation] | NotJudged:
+    """By what lay on storage after the attempt: what was reported as saved after an error is there, as a golden run left it.
+
+    Where it isn't, it need not be wrong: retention may have removed it, or the command has written it anew in another way. Whether
+    it can be loaded shows only where a later attempt has to resume from it.
+    """
+    missing = lacking(view, "checkpoints", "saved")
+    if missing is not None:
+        return missing
+    reported = [
+        (attempt, step, error)
+        for attempt in view.attempts
+        for step, error in sorted(attempt.erred_saves.items())
+        if any(at.event.step == step for at in attempt.saved)
+    ]
+    gaps = [
+        f"the command reported step {step} as saved after {described(error)}, and afterwards that step was not on storage as a golden "
+        "run leaves it, nor did a later attempt have to resume from it"
+        for attempt, step, error in reported
+        if not _is_whole(attempt, step) and not _was_tried(view, attempt, step)
+    ]
+    if gaps:
+        return NotJudged("; ".join(gaps), gap=True)
+    return [] if reported else NotJudged("no save was reported after an injected error")
+
+
+def _is_whole(attempt: CommandAttempt, step: int) -> bool:
+    return attempt.after is not None and step in attempt.after.event.complete + attempt.after.event.spare
+
+
+def _was_tried(view: CommandView, saver: CommandAttempt, step: int) -> bool:
+    """Whether another invariant has judged what a later attempt made of this step."""
+    later = [attempt for attempt in view.attempts if attempt.number > saver.number]
+    required = [found for attempt in later if (found := required_step(view, attempt)) is not None]
+    return any(attempt.chosen == step for attempt in later) or any(found.step == step for found in required)
+
+
 durable_acknowledgement = Invariant(
     name=NAME,
     holds="every acknowledged checkpoint that no fault removed and that the target still lists loads exactly, also after an error",
     of_target=_of_target,
+    of_command=_of_command,
 )

@@ -8,6 +8,7 @@ from chaosckpt.model.digest import StateDigest
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle import NotJudged, TargetView, check, explain
 from chaosckpt.oracle.invariants.durable_acknowledgement import durable_acknowledgement
+from tests.oracle.command_journals import SAVED, UNSAID, CommandJournal
 from tests.oracle.journals import SCENARIO, TargetJournal, operation
 from tests.oracle.states import state
 
@@ -189,3 +190,40 @@ def test_acknowledgement_after_an_error_that_no_audit_tells_of() -> None:
         struck(guarantees=()).exits(by="fault"),
     ):
         assert check(SCENARIO, closes(trial).journal()).gaps == ()
+
+
+def erred_in_2(*left: int, torn: bool = False) -> CommandJournal:
+    """A command met an EIO in its save of step 2 and reported it as saved all the same; it left these steps."""
+    trial = CommandJournal(SAVED, faults=[["errno"]]).attempt()
+    trial.injects("EIO", operation(path="out:ckpt-2.pt"), "persist of save 2").saves(2, 4, 6)
+    trial.removes(*{2, 4, 6} - set(left))
+    return (trial.tears(2) if torn else trial).finishes()
+
+
+def test_command_that_reported_a_save_after_an_error() -> None:
+    """What lies there as a golden run left it is judged; what retention removed, or what lies there otherwise, is a gap."""
+    for trial, judged in (
+        (erred_in_2(2, 4, 6), True),
+        (erred_in_2(4, 6), False),
+        (erred_in_2(2, 4, 6, torn=True), False),
+    ):
+        verdict = trial.attempt(closing=True).says_resumed(6).finishes().verdict()
+        assert verdict.outcome == "pass", verdict
+        assert ("durable-acknowledgement" in verdict.judged) is judged
+        assert bool(verdict.gaps) is not judged
+        assert all(
+            "reported step 2 as saved after a fault hit rank 0's first write to ckpt-2.pt" in gap
+            for gap in verdict.gaps
+        )
+
+
+def test_command_without_an_error_in_a_save_has_no_gap() -> None:
+    """An error in a recovery or in retention says nothing of a save; without `--saved` nothing was promised."""
+    for label in ("load of the recovery", "retire of save 2"):
+        trial = (
+            CommandJournal(SAVED, faults=[["errno"]]).attempt().injects("EIO", operation(path="out:ckpt-2.pt"), label)
+        )
+        verdict = trial.saves(2, 4).removes(2).finishes().attempt(closing=True).says_resumed(4).finishes().verdict()
+        assert verdict.gaps == (), verdict
+    unsaid = CommandJournal(UNSAID).attempt().saves(2, said=False).finishes().attempt(closing=True).says_resumed(2)
+    assert any("name it with --saved" in reason for reason in unsaid.finishes().verdict().unjudged)
