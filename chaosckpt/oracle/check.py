@@ -116,7 +116,7 @@ class Judgement:
     not_judged: tuple[str, ...]
     """In words, with the reasons."""
     gaps: tuple[str, ...]
-    """Those of them that the trial ought to have shown."""
+    """Those of them that the trial ought to have shown, with reasons that hold for any such trial."""
     inapplicable: tuple[str, ...]
     broken: tuple[str, ...]
     """In words, with the exceptions."""
@@ -137,7 +137,7 @@ def judge(view: View, invariants: Iterable[Invariant]) -> Judgement:
             continue
         if isinstance(found, NotJudged):
             not_judged.append(f"{invariant.name} was not judged: {found.reason}")
-            gaps += not_judged[-1:] if found.gap else []
+            gaps += [f"{invariant.name} was not judged: {found.gap}"] if found.gap else []
         else:
             judged.append(invariant.name)
             violations += found

@@ -17,11 +17,12 @@ View = TargetView | CommandView
 class NotJudged:
     """The trial gave this invariant nothing to judge, for this reason.
 
-    `gap`: it ought to have, so that the trial proves less than it seems to, and the campaign's summary says so.
+    `gap` is set where the trial ought to have, so that it proves less than it seems to: why, for any such trial. A campaign's summary
+    names it, with the number of trials.
     """
 
     reason: str
-    gap: bool = False
+    gap: str = ""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from chaosckpt.oracle.invariant import Invariant, NotJudged, lacking
 from chaosckpt.oracle.phrasing import audit_of, tiers
 
 NAME = "durable-acknowledgement"
+UNAUDITED = "a checkpoint was acknowledged after an injected error, and no audit shows that it can be loaded"
+UNTRIED = "a step was reported as saved after an injected error, and nothing shows whether it could be loaded"
 
 
 def _of_target(view: TargetView) -> list[Violation] | NotJudged:
@@ -30,7 +32,7 @@ def _of_target(view: TargetView) -> list[Violation] | NotJudged:
             f"{save.briefly} was acknowledged after {error}, and no audit shows that it can be loaded"
             for save, error in left
         ]
-        return NotJudged("; ".join([*gaps, *notes]), gap=True)
+        return NotJudged("; ".join([*gaps, *notes]), UNAUDITED)
     if not found:
         words = "no audit loaded an acknowledged checkpoint that the target still had to keep"
         return NotJudged("; ".join(notes) or words)
@@ -80,13 +82,13 @@ def _of_command(view: CommandView) -> list[Violation] | NotJudged:
         if any(at.event.step == step for at in attempt.saved)
     ]
     gaps = [
-        f"the command reported step {step} as saved after {described(error)}, and afterwards that step was not on storage as a golden "
-        "run leaves it, nor did a later attempt have to resume from it"
+        f"the command reported step {step} as saved after {described(error)}; afterwards storage did not hold it as a golden run "
+        "leaves it, and no later attempt had to resume from it"
         for attempt, step, error in reported
         if not _is_whole(attempt, step) and not _was_tried(view, attempt, step)
     ]
     if gaps:
-        return NotJudged("; ".join(gaps), gap=True)
+        return NotJudged("; ".join(gaps), UNTRIED)
     return [] if reported else NotJudged("no save was reported after an injected error")
 
 
