@@ -150,10 +150,14 @@ class Finished(Event, frozen=True, kw_only=True):
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """When every rank of an attempt had been told that `step` is safe on the tier `level`."""
+    """When every rank of an attempt had been told that `step` is safe on the tier `level`.
+
+    `alone`: without what node-local storage held then, which a target that promises to survive its loss can do without.
+    """
 
     step: int
     level: str
+    alone: bool = False
 
 
 NOTHING = -1

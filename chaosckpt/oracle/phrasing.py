@@ -169,7 +169,8 @@ def audit_of(attempt: int, as_of: j.Moment | None) -> str:
     """Which audit it is, to stand behind "the audit"."""
     if as_of is None:
         return f"after attempt {attempt}"
-    return f"of storage as it was when attempt {attempt} had acknowledged step {as_of.step} ({as_of.level})"
+    alone = ", without node-local storage" if as_of.alone else ""
+    return f"of storage as it was when attempt {attempt} had acknowledged step {as_of.step} ({as_of.level}{alone})"
 
 
 def chosen_by_audit(chosen: int) -> str:

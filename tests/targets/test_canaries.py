@@ -10,6 +10,7 @@ from chaosckpt.targets import Chosen, Intent, Nothing, Target
 from chaosckpt.targets.canaries.asynchronous import EarlyAcknowledgement, LiveSnapshot, Unawaited, Unbounded
 from chaosckpt.targets.canaries.choice import Highest, Oldest, OwnNewest, YoungestKept
 from chaosckpt.targets.canaries.errors_ignored import (
+    DrainErrorLost,
     ErrorRetired,
     OneNotices,
     SpaceIgnored,
@@ -42,6 +43,7 @@ SOUND_WITHOUT_FAULTS: list[type[Target]] = [
     AddedRngCopied,
     AddedRngUnset,
     Blocked,
+    DrainErrorLost,
     EarlyAcknowledgement,
     EarlyMarker,
     ErrorRetired,

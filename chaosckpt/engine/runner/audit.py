@@ -81,15 +81,12 @@ def audit_kept(
     record: Record,
     deadlines: Deadlines,
 ) -> None:
-    """Audit each acknowledged step that the audit after the attempt had no answer for, on storage as it was kept."""
+    """Audit, on storage as it was kept, each acknowledged step that the audit after the attempt had no answer for, or may have
+    had from node-local storage only."""
     for kept in keeper.kept:
-        if kept.moment.step in answered:
-            continue
-        keeper.exchange(kept)
-        try:
-            audit(arena, order, topology, (kept.moment.step,), record, deadlines, kept)
-        finally:
-            keeper.exchange(kept)
+        if kept.moment.alone or kept.moment.step not in answered:
+            with keeper.standing(kept):
+                audit(arena, order, topology, (kept.moment.step,), record, deadlines, kept)
 
 
 def wanted(events: Sequence[j.AnyEvent], attempt: int, *, closing: bool, awaited: bool) -> tuple[int, ...]:

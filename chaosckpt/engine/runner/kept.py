@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
 import msgspec
 
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.model import journal as j
+from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.topology import Topology
 
 
@@ -37,10 +41,12 @@ class Keeper:
     none while it copies; of several nodes every gate is shut meanwhile.
     """
 
-    def __init__(self, arena: Arena, topology: Topology) -> None:
+    def __init__(self, arena: Arena, topology: Topology, guarantees: Collection[Guarantee]) -> None:
         self.kept: list[Kept] = []
         self._arena = arena
         self._world = topology.world_size
+        self._outlives_local = "local-storage-loss" in guarantees
+        self._uses_local = False
         self._erred = False
         self._over = False
         self._told: dict[tuple[int, str], set[int]] = {}
@@ -58,8 +64,10 @@ class Keeper:
         elif isinstance(event, j.Acknowledged):
             told = self._told.setdefault((event.step, event.level), set())
             told.add(event.rank)
+            self._uses_local = self._uses_local or event.level == "local"
             if self._erred and not self._over and len(told) == self._world:
-                self._keep(Kept(j.Moment(event.step, event.level)))
+                alone = event.level == "shared" and self._uses_local and self._outlives_local
+                self._keep(Kept(j.Moment(event.step, event.level, alone)))
 
     def _keep(self, kept: Kept) -> None:
         nodes = self._arena.distinct()
@@ -75,8 +83,20 @@ class Keeper:
                 for node in nodes:
                     node.thaw()
 
-    def exchange(self, kept: Kept) -> None:
-        """Let what was kept and what lies on storage now change places. No rank may run."""
+    @contextmanager
+    def standing(self, kept: Kept) -> Iterator[None]:
+        """Within this block what was kept is what lies on storage. No rank may run when it begins or ends."""
+        self._exchange(kept)
+        try:
+            if kept.moment.alone:
+                for number, node in enumerate(self._arena.nodes):
+                    for tier in self._arena.node_tiers:
+                        node.drop(self._arena.tiers(number)[tier])
+            yield
+        finally:
+            self._exchange(kept)
+
+    def _exchange(self, kept: Kept) -> None:
         for node in self._arena.distinct():
             node.exchange(kept.copies(self._arena, node))
 

@@ -95,6 +95,7 @@ class TargetTrial(SubjectTrial):
         self._events = events
         self._census = None if subject.prepared is None else subject.prepared.census
         self._awaited = subject.scenario.workload.at_end == "await"
+        self._guarantees = subject.guarantees(arena)
         self._keeper: Keeper | None = None
         self._references = None if subject.reference_jobs is None else References(subject.reference_jobs)
 
@@ -110,7 +111,7 @@ class TargetTrial(SubjectTrial):
 
     def recorder(self, topology: Topology) -> Record:
         """See SubjectTrial. What is acknowledged after an error is kept, so that it can be audited whatever becomes of it."""
-        keeper = self._keeper = Keeper(self._arena, topology)
+        keeper = self._keeper = Keeper(self._arena, topology, self._guarantees)
 
         def record(event: j.AnyEvent) -> None:
             self._record(event)
