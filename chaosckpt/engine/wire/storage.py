@@ -105,26 +105,37 @@ def empty(tier: Path) -> int:
 def keep(copies: Mapping[Path, Path]) -> bool:
     """Copy the directory of each tier as it is now, each to the path beside it, which is replaced.
 
-    False, and nothing is kept, where the copies would take much of what the file system has free.
+    False, and nothing is kept, where the copies would take much of what the file system has free, or can't be made.
     """
-    for tier, copy in copies.items():
-        require_mark(tier)
-        size = sum(os.lstat(path).st_size for _, path in files("", str(tier)))
-        if size > shutil.disk_usage(tier).free // _SHARE_OF_FREE:
-            return False
-        discard([copy])
-        shutil.copytree(tier, copy, symlinks=True)
-    return True
+    discard(copies.values())
+    try:
+        for tier, copy in copies.items():
+            require_mark(tier)
+            size = sum(os.lstat(path).st_size for _, path in files("", str(tier)))
+            if size > shutil.disk_usage(tier).free // _SHARE_OF_FREE:
+                break
+            shutil.copytree(tier, copy, symlinks=True)
+        else:
+            return True
+    except OSError:  # shutil.Error is one, too
+        pass
+    discard(copies.values())
+    return False
 
 
 def exchange(copies: Mapping[Path, Path]) -> None:
-    """Let the directory of each tier and the copy beside it change places."""
+    """Let what the directory of each tier holds and what the copy beside it holds change places.
+
+    The directories stay the same, for whoever has one of them open, or in a cache of a network file system.
+    """
     for tier, copy in copies.items():
         require_mark(tier)
         aside = copy.with_name(copy.name + ".aside")
-        tier.rename(aside)
-        copy.rename(tier)
-        aside.rename(copy)
+        aside.mkdir()
+        for source, target in ((tier, aside), (copy, tier), (aside, copy)):
+            for name in os.listdir(source):
+                os.rename(source / name, target / name)
+        aside.rmdir()
 
 
 def discard(copies: Iterable[Path]) -> None:
