@@ -331,6 +331,14 @@ class ErrorInjected(Event, frozen=True, kw_only=True):
     operation: Operation
 
 
+def may_spoil(event: Event) -> bool:
+    """Whether a fault took effect in a running job so that what it saves from then on may be incomplete: a call failed, or a
+    process ended whose end a target need not survive without a guarantee."""
+    if isinstance(event, FaultInjected):
+        return event.operation is not None and bool(event.needs)
+    return isinstance(event, ErrorInjected)
+
+
 class Untraced(Event, frozen=True, kw_only=True):
     """Something reached storage past the gate; what rests on the trace can't be judged.
 

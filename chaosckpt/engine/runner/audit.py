@@ -92,12 +92,18 @@ def audit_kept(
 def wanted(events: Sequence[j.AnyEvent], attempt: int, *, closing: bool, awaited: bool) -> tuple[int, ...]:
     """The acknowledged steps to be audited after this attempt; empty where an audit could show nothing new.
 
-    It could where an error was injected and a save acknowledged in the attempt, and at the trial's end where an error was injected
-    at any time, or where the script left its last saves to themselves.
+    It could where an error was injected and a save acknowledged in the attempt, or one acknowledged after another fault that may
+    spoil it, and at the trial's end where an error was injected at any time, or where the script left its last saves to themselves.
     """
     worlds = {event.attempt: sum(event.ranks) for event in events if isinstance(event, j.AttemptStarted)}
     ranks: dict[tuple[int, int], set[int]] = {}
+    spoilt = False
+    after: set[int] = set()
     for event in events:
+        if event.attempt == attempt:
+            spoilt = spoilt or j.may_spoil(event)
+            if spoilt and isinstance(event, j.Acknowledged):
+                after.add(event.step)
         if not isinstance(event, (j.Acknowledged, j.SaveStarted)):
             continue
         # A script that doesn't wait is told of nothing; what it began and left behind in order should be there all the same.
@@ -106,6 +112,6 @@ def wanted(events: Sequence[j.AnyEvent], attempt: int, *, closing: bool, awaited
             ranks.setdefault((event.attempt, event.step), set()).add(event.rank)
     complete = {key for key, found in ranks.items() if len(found) == worlds[key[0]]}
     errors = {event.attempt for event in events if isinstance(event, j.ErrorInjected)}
-    now = attempt in errors and any(at == attempt for at, _ in complete)
+    now = any(at == attempt and (attempt in errors or step in after) for at, step in complete)
     at_last = closing and (bool(errors) or not awaited)
     return tuple(sorted({step for _, step in complete})) if now or at_last else ()

@@ -1,4 +1,4 @@
-"""Copies of storage as it was when a checkpoint was acknowledged after an injected error: retention can't hide it from an audit."""
+"""Copies of storage as it was when a checkpoint was acknowledged after a fault: retention can't hide it from an audit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class Keeper:
-    """Sees the events of one attempt as they are recorded, and copies what its ranks are told is safe after an injected error.
+    """Sees the events of one attempt as they are recorded, and copies what its ranks are told is safe after a fault that may spoil it.
 
     A rank that reports an acknowledgement waits until it is recorded (Node.proceed), so that the copy is made before that rank can
     go on to a save that takes this one's place. A node performs the operations of its ranks itself, one after the other, and
@@ -47,14 +47,14 @@ class Keeper:
         self._world = topology.world_size
         self._outlives_local = "local-storage-loss" in guarantees
         self._uses_local = False
-        self._erred = False
+        self._spoilt = False
         self._over = False
         self._told: dict[tuple[int, str], set[int]] = {}
 
     def see(self, event: j.AnyEvent) -> None:
         """Take note of an event that has just been recorded."""
-        if isinstance(event, j.ErrorInjected):
-            self._erred = True
+        if j.may_spoil(event):
+            self._spoilt = True
         elif isinstance(event, j.StorageDestroyed):
             self._over = True  # with a node that may be gone
         elif isinstance(event, j.SaveStarted):
@@ -65,7 +65,7 @@ class Keeper:
             told = self._told.setdefault((event.step, event.level), set())
             told.add(event.rank)
             self._uses_local = self._uses_local or event.level == "local"
-            if self._erred and not self._over and len(told) == self._world:
+            if self._spoilt and not self._over and len(told) == self._world:
                 alone = event.level == "shared" and self._uses_local and self._outlives_local
                 self._keep(Kept(j.Moment(event.step, event.level, alone)))
 

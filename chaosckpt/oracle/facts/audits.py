@@ -6,11 +6,11 @@ import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from chaosckpt.model.journal import NOTHING, Audited, AuditEnded, Moment
+from chaosckpt.model.journal import NOTHING, AnyEvent, Audited, AuditEnded, Moment, may_spoil
 from chaosckpt.oracle.facts.identity import Identity, holders, identify
 from chaosckpt.oracle.facts.recovery import captures
 from chaosckpt.oracle.facts.requirement import abandoned
-from chaosckpt.oracle.facts.saves import Injected, Save, injected, save_of, saves
+from chaosckpt.oracle.facts.saves import Save, save_of, saves
 from chaosckpt.oracle.facts.survival import Reader, breach, standing
 from chaosckpt.oracle.facts.view import At, TargetAttempt, TargetView
 from chaosckpt.oracle.phrasing import audit_of, chosen_by_audit
@@ -51,19 +51,19 @@ def unfinished(view: TargetView) -> list[tuple[str, int]]:
 
 
 @functools.lru_cache(maxsize=4)
-def unaudited(view: TargetView) -> tuple[tuple[Save, Injected], ...]:
-    """The saves that were acknowledged after an error was injected in their attempt, and of which no audit tells anything,
-    each with the first such error; without those that a fault took away, or may have."""
+def unaudited(view: TargetView) -> tuple[tuple[Save, At[AnyEvent]], ...]:
+    """The saves that were acknowledged after a fault of their attempt that may have spoilt them, and of which no audit tells
+    anything, each with the first such fault; without those that a fault took away, or may have."""
     audited = {found.save.key for found in checked(view)}
     left = []
     for save in saves(view):
         attempt = view.attempt(save.attempt)
         if attempt is None or save.status != "acknowledged" or save.key in audited:
             continue
-        errors = [error for error in injected(attempt) if error.at.index < max(save.evidence)]
+        faults = [at for at in attempt.events if may_spoil(at.event) and at.index < max(save.evidence)]
         reader = Reader(attempt.topology, attempt.start.index, max(at.index for at in attempt.events))
-        if errors and standing(save, reader.losses(view), reader)[1] and breach(view, save, reader) is None:
-            left.append((save, errors[0]))
+        if faults and standing(save, reader.losses(view), reader)[1] and breach(view, save, reader) is None:
+            left.append((save, faults[0]))
     return tuple(left)
 
 

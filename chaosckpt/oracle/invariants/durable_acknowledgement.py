@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from chaosckpt.model.journal import AnyEvent, ErrorInjected
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle.facts.audits import Checked, checked, unaudited, unfinished
 from chaosckpt.oracle.facts.command import CommandAttempt, CommandView
 from chaosckpt.oracle.facts.requirement import required_step
 from chaosckpt.oracle.facts.saves import Injected, described, overcome
-from chaosckpt.oracle.facts.view import TargetView
+from chaosckpt.oracle.facts.view import At, TargetView
 from chaosckpt.oracle.invariant import Invariant, NotJudged, lacking
-from chaosckpt.oracle.phrasing import audit_of, tiers
+from chaosckpt.oracle.phrasing import audit_of, describe, tiers
 
 NAME = "durable-acknowledgement"
-UNAUDITED = "a checkpoint was acknowledged after an injected error, and no audit shows that it can be loaded"
+UNAUDITED = "a checkpoint was acknowledged after a fault in its attempt, and no audit shows that it can be loaded"
 UNTRIED = "a step was reported as saved after an injected error, and nothing shows whether it could be loaded"
 
 
@@ -29,14 +30,19 @@ def _of_target(view: TargetView) -> list[Violation] | NotJudged:
     left = unaudited(view)
     if left:
         gaps = [
-            f"{save.briefly} was acknowledged after {error}, and no audit shows that it can be loaded"
-            for save, error in left
+            f"{save.briefly} was acknowledged after {_of_fault(at)}, and no audit shows that it can be loaded"
+            for save, at in left
         ]
         return NotJudged("; ".join([*gaps, *notes]), UNAUDITED)
     if not found:
         words = "no audit loaded an acknowledged checkpoint that the target still had to keep"
         return NotJudged("; ".join(notes) or words)
     return []
+
+
+def _of_fault(at: At[AnyEvent]) -> str:
+    """A fault that may have spoilt a save, as a clause."""
+    return described(At(at.index, at.event)) if isinstance(at.event, ErrorInjected) else describe(at.event)
 
 
 def _unloadable(view: TargetView, item: Checked) -> Violation:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from chaosckpt.engine.runner.arena import inventory, node_settings
 from chaosckpt.engine.runner.attempt import AttemptRun
 from chaosckpt.engine.runner.kept import Keeper
 from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.faults.errno import StorageError
+from chaosckpt.faults.saver_kill import SaverKill
 from chaosckpt.model import journal as j
 from chaosckpt.model.fault import Trigger
 from chaosckpt.model.operation import Address, Operation
@@ -36,12 +40,8 @@ def test_what_is_acknowledged_as_shared_loads_without_node_local_storage(two_tie
     )
     fault = StorageError(Trigger(making.address), "EEXIST")
     case = Case(scenario_of("two-tier", workload={"retries": 1}), two_tier.arena)
-    settings = node_settings(case.scenario, case.arena.directory, gate=True)
-    case.arena.nodes[0].use(settings)
-    try:
+    with using(case, two_tier):
         journal, verdict = case.run([fault])
-    finally:
-        case.arena.nodes[0].use(node_settings(two_tier.scenario, case.arena.directory, gate=True))
     assert (verdict.outcome, verdict.gaps) == ("pass", ()), verdict
     alone = {moment.step: ranks for moment, ranks in loaded(journal.events).items() if moment.alone}
     assert alone == {2: {0, 1}, 3: {0, 1}}
@@ -65,3 +65,30 @@ def test_kept_of_several_nodes_while_no_gate_is_served(two_node_processes: Case)
     assert inventory(arena) == now
     keeper.discard()
     assert not copies_left(two_node_processes)
+
+
+@pytest.mark.parametrize(("name", "outcome"), [("ChildSaver", "pass"), ("Negligent", "violation")])
+def test_what_is_acknowledged_after_the_end_of_a_saver_process(child_saver: Case, name: str, outcome: str) -> None:
+    """Goal: a killed saver fails no call, and what its rank acknowledges all the same is audited before it is retired."""
+    writing = child_saver.point(lambda point: point.address.role == "child" and point.label.step == 2)
+    use = child_saver.scenario.target.use.replace("ChildSaver", name)
+    scenario = scenario_of(use, target={"options": {"keep": 1}}, workload={"retries": 1})
+    case = Case(scenario, child_saver.arena)
+    with using(case, child_saver):
+        journal, verdict = case.run([SaverKill(Trigger(writing.address))])
+    assert verdict.outcome == outcome, verdict
+    assert j.Moment(2, "shared") in [event.as_of for event in journal.events if isinstance(event, j.AuditEnded)]
+    if verdict.primary is not None:
+        assert (verdict.primary.invariant, verdict.primary.step) == ("durable-acknowledgement", 2)
+        assert "saver process killed" in verdict.primary.sentence
+
+
+@contextmanager
+def using(case: Case, owner: Case) -> Iterator[None]:
+    """Lend the arena of a case to another one for this block."""
+    node, directory = case.arena.nodes[0], case.arena.directory
+    node.use(node_settings(case.scenario, directory, gate=True))
+    try:
+        yield
+    finally:
+        node.use(node_settings(owner.scenario, directory, gate=True))
