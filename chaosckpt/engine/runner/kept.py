@@ -75,6 +75,8 @@ class Keeper:
             for node in nodes:
                 node.freeze()
         try:
+            if kept in self.kept:
+                self.kept.remove(kept)  # the save was tried again, and takes the place of its first try
             self.kept.append(kept)
             if not all(node.keep(kept.copies(self._arena, node)) for node in nodes):
                 self._discard(self.kept.pop())  # what some nodes have kept is no storage that ever was
