@@ -149,6 +149,7 @@ class Search:
             ),
             struck=hit,
             harness_trouble=executed.troubled,
+            gaps=verdict.gaps,
         )
 
     def report_progress(self) -> None:

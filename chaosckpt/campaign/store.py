@@ -41,6 +41,8 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     recovery_fault: bool = False
     struck: tuple[CensusPoint, ...] = ()
     harness_trouble: bool = False
+    gaps: tuple[str, ...] = ()
+    """As in its verdict."""
 
 
 class JournalFile:

@@ -69,7 +69,8 @@ class Tally:
             trials_by_faults=_histogram(record.faults for record in records),
             trials_by_topologies=_histogram(record.topologies for record in records),
             recovery_faults=sum(record.recovery_fault for record in records),
-            inconclusive_reasons=_reasons(records),
+            inconclusive_reasons=_by_frequency(record.reason for record in records if record.outcome == "inconclusive"),
+            gaps=_by_frequency(gap for record in records for gap in record.gaps),
             scenario=scenario,
             seed=seed,
             gate=gate,
@@ -96,6 +97,5 @@ def _histogram(numbers: Iterable[int]) -> dict[str, int]:
     return {str(number): count for number, count in sorted(Counter(numbers).items())}
 
 
-def _reasons(records: Sequence[TrialRecord]) -> dict[str, int]:
-    reasons = Counter(record.reason for record in records if record.outcome == "inconclusive")
-    return dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
+def _by_frequency(reasons: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(reasons).items(), key=lambda item: (-item[1], item[0])))

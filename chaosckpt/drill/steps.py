@@ -126,7 +126,7 @@ def saved(restart: ObservedRestart, findings: Findings) -> StepResult:
         )
     acks = [at.event for at in findings.view.all(j.Acknowledged) if at.event.attempt == 0 and at.event.step == known]
     levels = tiers(ack.level for ack in acks)
-    audits = [at.event for at in findings.view.all(j.AuditEnded) if at.event.attempt == 0]
+    audits = [at.event for at in findings.view.all(j.AuditEnded) if (at.event.attempt, at.event.as_of) == (0, None)]
     if any(known not in audit.retained for audit in audits):
         said = ", ".join(map(str, audits[0].retained)) or "nothing"
         return step(name, "failed", f"Every rank acknowledged step {known}, but the target lists {said}.", lines)

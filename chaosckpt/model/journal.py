@@ -123,9 +123,10 @@ class Acknowledged(Event, frozen=True, kw_only=True):
 
 
 class RecoveryStarted(Event, frozen=True, kw_only=True):
-    """A rank calls the target's `recover`."""
+    """A rank calls the target's `recover`. `rng` are its random streams before that, as in a StateDigest: as the job was built."""
 
     rank: int
+    rng: dict[str, str] = {}
 
 
 class Recovered(Event, frozen=True, kw_only=True):
@@ -148,22 +149,47 @@ class Finished(Event, frozen=True, kw_only=True):
     trained: tuple[StepTrace, ...] = ()
 
 
+class Moment(msgspec.Struct, frozen=True):
+    """When every rank of an attempt had been told that `step` is safe on the tier `level`.
+
+    `alone`: without what node-local storage held then, which a target that promises to survive its loss can do without.
+    """
+
+    step: int
+    level: str
+    alone: bool = False
+
+
+NOTHING = -1
+"""What an audit that recovers has chosen where `recover` returned Nothing."""
+
+
 class Audited(Event, frozen=True, kw_only=True):
-    """After an attempt, a rank of an audit loaded one retained checkpoint by its step: the live state, or the error."""
+    """After an attempt, a rank of an audit loaded one retained checkpoint by its step: the live state, or the error.
+
+    Where the target lists nothing it recovers instead, as after a crash, and `chosen` is the step that it says, or NOTHING.
+    """
 
     rank: int
     step: int
+    chosen: int | None = None
     digest: StateDigest | None = None
     error_type: str = ""
     message: str = ""
+    as_of: Moment | None = None
+    """As in AuditEnded."""
 
 
 class AuditEnded(Event, frozen=True, kw_only=True):
-    """The audit after this attempt ended. `asked` are the acknowledged steps, `retained` all that the target lists now."""
+    """The audit after this attempt ended. `asked` are the acknowledged steps, `retained` all that the target lists now.
+
+    It found storage as the attempt had left it; with `as_of` as it was at that moment of the attempt.
+    """
 
     outcome: AttemptOutcome
     asked: tuple[int, ...]
     retained: tuple[int, ...]
+    as_of: Moment | None = None
 
 
 class Reference(Event, frozen=True, kw_only=True):
@@ -308,6 +334,14 @@ class ErrorInjected(Event, frozen=True, kw_only=True):
     rank: int
     error: str
     operation: Operation
+
+
+def may_spoil(event: Event) -> bool:
+    """Whether a fault took effect in a running job so that what it saves from then on may be incomplete: a call failed, or a
+    process ended whose end a target need not survive without a guarantee."""
+    if isinstance(event, FaultInjected):
+        return event.operation is not None and bool(event.needs)
+    return isinstance(event, ErrorInjected)
 
 
 class Untraced(Event, frozen=True, kw_only=True):

@@ -69,6 +69,8 @@ class CampaignSummary(msgspec.Struct, frozen=True, kw_only=True):
     recovery_faults: int = 0
     """Trials with a fault that struck a recovery."""
     inconclusive_reasons: dict[str, int] = {}
+    gaps: dict[str, int] = {}
+    """What trials ought to have judged and could not, with the reason, and in how many."""
     scenario: str = ""
     seed: int = 0
     gate: str = "seccomp"

@@ -40,3 +40,5 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The invariants that were judged (not merely skipped for lack of a subject)."""
     unjudged: tuple[str, ...] = ()
     """Of a command: the invariants that were not judged, each with its reason and, where one would help, the option, in words."""
+    gaps: tuple[str, ...] = ()
+    """The invariants that this trial ought to have judged and could not, each with a reason that is the same in all such trials."""

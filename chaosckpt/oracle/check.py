@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from chaosckpt.model.journal import FaultInjected, FaultNotInjected, HarnessTrouble, Journal, TrialEnded, Untraced
 from chaosckpt.model.scenario import Scenario
-from chaosckpt.model.verdict import Verdict, Violation
+from chaosckpt.model.verdict import Outcome, Verdict, Violation
 from chaosckpt.oracle.facts import command_storage
 from chaosckpt.oracle.facts.command import CommandView
 from chaosckpt.oracle.facts.failures import ended_before_recovery, excuse
@@ -91,9 +91,11 @@ def check(scenario: Scenario, journal: Journal, invariants: Sequence[Invariant] 
             reason="; ".join(found.broken),
             judged=found.judged,
             unjudged=unjudged,
+            gaps=found.gaps,
         )
     doubts = "; ".join([*found.broken, *_doubts(view)])
-    return Verdict(outcome="inconclusive" if doubts else "pass", reason=doubts, judged=found.judged, unjudged=unjudged)
+    outcome: Outcome = "inconclusive" if doubts else "pass"
+    return Verdict(outcome=outcome, reason=doubts, judged=found.judged, unjudged=unjudged, gaps=found.gaps)
 
 
 def _inconclusive(reason: str) -> Verdict:
@@ -113,6 +115,8 @@ class Judgement:
     judged: tuple[str, ...]
     not_judged: tuple[str, ...]
     """In words, with the reasons."""
+    gaps: tuple[str, ...]
+    """Those of them that the trial ought to have shown, with reasons that hold for any such trial."""
     inapplicable: tuple[str, ...]
     broken: tuple[str, ...]
     """In words, with the exceptions."""
@@ -121,7 +125,7 @@ class Judgement:
 def judge(view: View, invariants: Iterable[Invariant]) -> Judgement:
     """Ask every invariant, in the order of precedence."""
     violations: list[Violation] = []
-    judged, not_judged, inapplicable, broken = [], [], [], []
+    judged, not_judged, gaps, inapplicable, broken = [], [], [], [], []
     for invariant in sorted(invariants, key=lambda invariant: _precedence(invariant.name)):
         if not invariant.applies_to(view):
             inapplicable.append(invariant.name)
@@ -133,10 +137,13 @@ def judge(view: View, invariants: Iterable[Invariant]) -> Judgement:
             continue
         if isinstance(found, NotJudged):
             not_judged.append(f"{invariant.name} was not judged: {found.reason}")
+            gaps += [f"{invariant.name} was not judged: {found.gap}"] if found.gap else []
         else:
             judged.append(invariant.name)
             violations += found
-    return Judgement(tuple(violations), tuple(judged), tuple(not_judged), tuple(inapplicable), tuple(broken))
+    return Judgement(
+        tuple(violations), tuple(judged), tuple(not_judged), tuple(gaps), tuple(inapplicable), tuple(broken)
+    )
 
 
 def _doubts(view: View) -> Iterator[str]:

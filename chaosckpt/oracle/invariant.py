@@ -15,9 +15,14 @@ View = TargetView | CommandView
 
 @dataclass(frozen=True)
 class NotJudged:
-    """The trial gave this invariant nothing to judge, for this reason."""
+    """The trial gave this invariant nothing to judge, for this reason.
+
+    `gap` is set where the trial ought to have, so that it proves less than it seems to: why, for any such trial. A campaign's summary
+    names it, with the number of trials.
+    """
 
     reason: str
+    gap: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,7 @@ _MISSING = {
         "without any fault the command did not print which step it resumed from; name the line that reports it with --resumed, "
         "and the arguments that make the command resume with --resume-args"
     ),
+    "saved": "the line that reports a finished save is not known; name it with --saved",
 }
 
 

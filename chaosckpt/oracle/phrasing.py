@@ -148,10 +148,11 @@ def describe(event: AnyEvent) -> str:  # noqa: C901 - one line for each kind of 
             return f"the expected training of attempt {event.attempt} from step {event.resumed_from} on"
         case j.Audited():
             seen = "loads" if event.digest is not None else f"does not load: {event.error_type}: {short(event.message)}"
-            return f"audit after attempt {event.attempt}, rank {event.rank}: step {event.step} {seen}"
+            chosen = "" if event.chosen is None else f" (recovery chose {chosen_by_audit(event.chosen)})"
+            return f"audit {audit_of(event.attempt, event.as_of)}, rank {event.rank}: step {event.step} {seen}{chosen}"
         case j.AuditEnded():
             steps = ", ".join(map(str, event.retained)) or "none"
-            return f"the audit after attempt {event.attempt} {event.outcome}; retained steps: {steps}"
+            return f"the audit {audit_of(event.attempt, event.as_of)} {event.outcome}; retained steps: {steps}"
         case j.StorageLeft():
             spare = sum(size for _, size in event.abandoned)
             left = plural(event.files, "file")
@@ -162,6 +163,19 @@ def describe(event: AnyEvent) -> str:  # noqa: C901 - one line for each kind of 
             return f"the harness failed: {event.what}"
         case j.TrialEnded():
             return "the trial ends"
+
+
+def audit_of(attempt: int, as_of: j.Moment | None) -> str:
+    """Which audit it is, to stand behind "the audit"."""
+    if as_of is None:
+        return f"after attempt {attempt}"
+    alone = ", without node-local storage" if as_of.alone else ""
+    return f"of storage as it was when attempt {attempt} had acknowledged step {as_of.step} ({as_of.level}{alone})"
+
+
+def chosen_by_audit(chosen: int) -> str:
+    """What an audit chose that recovered."""
+    return "nothing" if chosen == j.NOTHING else f"step {chosen}"
 
 
 def _of_a_command(event: j.CheckpointsSeen | j.Said | j.Probed | j.ResultCompared) -> str:

@@ -10,6 +10,7 @@ from chaosckpt.model.finding import StoredStorage
 from chaosckpt.model.operation import READING
 from chaosckpt.model.phrasing import describe_path, ordinal, plural
 from chaosckpt.model.topology import Topology
+from chaosckpt.oracle.phrasing import chosen_by_audit
 
 _SUFFIXES = (".tmp", ".new", ".part", ".partial")
 _SHOWN = 200
@@ -147,12 +148,13 @@ def _left(events: Sequence[j.AnyEvent]) -> list[str]:
         match event:
             case j.Audited() if event.digest is None:
                 why = f"{event.error_type}: {last_line(event.message)}"
-                lines.append(f"Afterwards step {event.step} can't be loaded on rank {event.rank} ({why}).")
+                lines.append(f"{_when(event)} step {event.step} can't be loaded on rank {event.rank} ({why}).")
+            case j.Audited() if event.chosen is not None and event.chosen < event.step:
+                lines.append(f"{_when(event)} recovery on rank {event.rank} chooses {chosen_by_audit(event.chosen)}.")
             case j.AuditEnded():
                 lost = [step for step in event.asked if step not in event.retained]
-                lines += [
-                    f"Afterwards step {step} is no longer listed among the complete checkpoints." for step in lost
-                ]
+                words = "is no longer listed among the complete checkpoints."
+                lines += [f"Afterwards step {step} {words}" for step in lost if event.as_of is None]
             case j.CheckpointsSeen():
                 parts = [f"step {step} is complete" for step in event.complete]
                 parts += [f"step {step} is not ({describe_path(event.differing[step])})" if step in event.differing
@@ -161,6 +163,11 @@ def _left(events: Sequence[j.AnyEvent]) -> list[str]:
             case j.ResultCompared() if not event.equal:
                 lines.append("The result is not that of an uninterrupted run.")
     return lines
+
+
+def _when(event: j.Audited) -> str:
+    """The moment whose storage was audited, to begin a sentence with."""
+    return "Afterwards" if event.as_of is None else f"At the moment when step {event.as_of.step} has been acknowledged,"
 
 
 def last_line(text: str) -> str:

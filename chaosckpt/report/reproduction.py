@@ -45,6 +45,10 @@ def _require_possible(
 ) -> None:
     if violation.invariant not in terms.shown:
         raise Impossible(f"{violation.invariant} is judged by more than a recovery: by {terms.judge}")
+    if any(_of_a_moment(events[index]) for index in violation.evidence if index < len(events)):
+        raise Impossible(
+            "it shows in storage as it was when the step was acknowledged, and by the end of the attempt the job has changed that"
+        )
     if attempt_shown(violation) == violation.attempt:
         if violation.attempt == 0:
             raise Impossible("it shows in the first launch, which finds nothing stored")
@@ -53,6 +57,11 @@ def _require_possible(
             raise Impossible("a fault strikes the recovery itself, so that the stored files alone don't show it")
     if storage.missing:
         raise Impossible(storage.missing)
+
+
+def _of_a_moment(event: j.AnyEvent) -> bool:
+    """Whether an audit tells this of storage as it was within an attempt, which is not what is stored."""
+    return isinstance(event, j.Audited | j.AuditEnded) and event.as_of is not None
 
 
 def _struck(event: j.AnyEvent, attempt: int) -> bool:

@@ -151,6 +151,7 @@ def _remarks(text: Text, summary: CampaignSummary) -> None:
         )
     ordered = sorted(summary.inconclusive_reasons.items(), key=lambda entry: (-entry[1], entry[0]))
     remarks += [f"inconclusive ×{count}: {reason}" for reason, count in ordered[:5]]
+    remarks += [f"in {plural(count, 'trial')} {gap}" for gap, count in summary.gaps.items()]
     for remark in remarks:
         text.append(f"  {remark}\n", style="yellow")
     if remarks:

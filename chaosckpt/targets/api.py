@@ -143,8 +143,8 @@ class Target:
     def retained(self) -> Sequence[int] | None:
         """The steps of the complete checkpoints there are now, ascending, the same on every rank; only looks.
 
-        None, the default: this target offers no list, so that only its newest checkpoint can be tested. Together with
-        `load` it lets the harness audit what was acknowledged.
+        None, the default: this target offers no list, so that a checkpoint can be tested only while it is the newest, by a
+        recovery. Together with `load` it lets the harness audit whatever was acknowledged.
         """
         return None
 

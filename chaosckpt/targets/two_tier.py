@@ -77,7 +77,7 @@ class TwoTier(Target):
         self.together(f"writing {directory}", lambda: self._write_local(directory, shared_part, own_part))
         if self._executor is None:
             self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="drain")
-        self._drain = Drain(self, generation, self._executor.submit(self._copy, generation))
+        self._drain = Drain(self, generation, self._executor.submit(self.copy, generation))
         return LocalSave(self._drain)
 
     def close(self) -> None:
@@ -108,6 +108,16 @@ class TwoTier(Target):
             raise CheckpointError(f"no generation of step {step} in {self.local} and {self.shared} is loadable")
         self._load(state, max(generations), found)
 
+    def copy(self, generation: Generation) -> None:
+        """Copy this rank's files of a generation to shared storage, under a temporary name."""
+        source, target = self.local / generation.directory, _draining(self.shared / generation.directory)
+        target.mkdir(exist_ok=True)
+        for name in ([SHARED_PART] if self.rank == 0 else []) + [own_file(self.rank)]:
+            with (source / name).open("rb") as reading, (target / name).open("wb") as writing:
+                shutil.copyfileobj(reading, writing, 1 << 20)
+                writing.flush()
+                os.fsync(writing.fileno())
+
     def commit(self, generation: Generation) -> None:
         """Give a drained generation its name on shared storage, and retire what it supersedes. Called on every rank."""
         self.stage("commit")
@@ -127,15 +137,6 @@ class TwoTier(Target):
         _save_atomically(own_part, directory / own_file(self.rank))
         self.fsync_directory(directory)
         self.fsync_directory(self.local)
-
-    def _copy(self, generation: Generation) -> None:
-        source, target = self.local / generation.directory, _draining(self.shared / generation.directory)
-        target.mkdir(exist_ok=True)
-        for name in ([SHARED_PART] if self.rank == 0 else []) + [own_file(self.rank)]:
-            with (source / name).open("rb") as reading, (target / name).open("wb") as writing:
-                shutil.copyfileobj(reading, writing, 1 << 20)
-                writing.flush()
-                os.fsync(writing.fileno())
 
     def _commit(self, final: Path) -> None:
         self.fsync_directory(_draining(final))

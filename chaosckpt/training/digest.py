@@ -24,10 +24,15 @@ def digest(state: TrainState) -> StateDigest:
         optimizer_scalars=dict(_hyperparameters(state.optimizer, names)),
         scheduler={name: canonical(value) for name, value in state.scheduler.state_dict().items()},
         step=state.step,
-        rng={name: _hash(tensor) for name, tensor in state.rng.state_dict().items()},
+        rng=streams(state),
         sampler={name: canonical(value) for name, value in state.sampler.state_dict().items()},
         stamp=stamp_of(state.stamp),
     )
+
+
+def streams(state: TrainState) -> dict[str, str]:
+    """The digests of this rank's random streams, by their names."""
+    return {name: _hash(tensor) for name, tensor in state.rng.state_dict().items()}
 
 
 def tensor_digest(name: str, tensor: Tensor) -> TensorDigest:

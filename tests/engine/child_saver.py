@@ -24,4 +24,16 @@ class ChildSaver(TorchSaveAtomic):
                 os._exit(0)
         _, status = os.waitpid(child, 0)
         if status:
-            raise CheckpointError(f"the process that wrote {directory} ended with status {status}")
+            self.ended_early(f"the process that wrote {directory} ended with status {status}")
+
+    def ended_early(self, what: str) -> None:
+        raise CheckpointError(what)
+
+
+class Negligent(ChildSaver):
+    """The bug: it passes over how the child has ended."""
+
+    name = "negligent"
+
+    def ended_early(self, what: str) -> None:
+        pass

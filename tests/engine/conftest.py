@@ -45,7 +45,7 @@ def child_saver() -> Iterator[Case]:
     case.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def two_node_processes(dcp: Case) -> Iterator[Case]:
     """The dcp job on two nodes, each with a process of its own as under Ray; its census is that of `dcp`."""
     directory = storage.make_below(None)

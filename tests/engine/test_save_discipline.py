@@ -121,6 +121,28 @@ def test_a_list_of_steps_may_have_any_order(answer: object, steps: object) -> No
     assert retained_steps(answer) == steps
 
 
+def test_what_retention_removes_is_audited_as_it_was_acknowledged(warm: Case) -> None:
+    """Goal: a save that was acknowledged after an error is loaded from storage as it was then, when a newer one has retired it."""
+    fault = failing_sync(warm)
+    case = Case(
+        scenario_of("torch-save-atomic", ((1, 1),), target={"options": {"keep": 1}}, workload={"retries": 1}),
+        warm.arena,
+    )
+    warm.arena.nodes[0].use(node_settings(case.scenario, warm.arena.directory, gate=True))
+    journal, verdict = case.run([fault])
+    assert verdict.outcome == "pass", verdict
+    assert "durable-acknowledgement" in verdict.judged
+    assert audited(journal) == {(None, 3), (2, 2)}
+    assert sorted(path.name for path in warm.arena.directory.glob("shared*")) == ["shared"], "no copy is left"
+
+
+def audited(journal: Journal) -> set[tuple[int | None, int]]:
+    """For each step that the first attempt's audits loaded on both ranks: at whose acknowledgement, and the step."""
+    found = [event for event in events(journal, j.Audited) if event.digest is not None]
+    loaded = [(None if event.as_of is None else event.as_of.step, event.step) for event in found]
+    return {one for one in loaded if loaded.count(one) == 2}
+
+
 ODD = """
 from torch.distributed.checkpoint.api import CheckpointException
 
@@ -142,6 +164,19 @@ class Unloadable(TorchSaveAtomic):
 class Unlisted(TorchSaveAtomic):
     def retained(self):
         raise RuntimeError("no list today")
+
+
+class Listless(TorchSaveAtomic):
+    def retained(self):
+        return None
+
+
+class Careless(Listless):
+    def write(self, directory, shared_part, own_part):
+        try:
+            super().write(directory, shared_part, own_part)
+        except OSError:
+            (directory / f"rank-{self.rank}.pt").unlink()
 """
 
 
@@ -166,3 +201,19 @@ def test_a_target_that_cannot_list_what_it_retains_is_refused_before_any_trial(w
     case = script(warm, f"{odd}:Unlisted")
     with pytest.raises(UsageError, match=r"what the target retains .* RuntimeError: no list today"):
         measure(case.scenario, case.arena)
+
+
+@pytest.mark.parametrize(("name", "outcome"), [("Listless", "pass"), ("Careless", "violation")])
+def test_a_target_without_a_list_recovers_from_what_it_acknowledged(
+    warm: Case, odd: str, name: str, outcome: str
+) -> None:
+    """Goal: without `retained` and `load`, recovery at the moment of the acknowledgement tells whether that was true."""
+    fault = failing_sync(warm)
+    journal, verdict = script(warm, f"{odd}:{name}", retries=1).run([fault])
+    assert verdict.outcome == outcome, verdict
+    assert verdict.gaps == ()
+    if outcome == "pass":
+        assert audited(journal) == {(2, 2), (3, 3)}
+    else:
+        assert verdict.primary is not None
+        assert (verdict.primary.invariant, verdict.primary.step) == ("durable-acknowledgement", 2), verdict

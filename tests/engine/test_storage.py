@@ -1,9 +1,10 @@
-"""Whose storage directories are swept: those of dead processes of this machine, whose numbers mean the same here."""
+"""Storage directories: whose are swept (those of dead processes of this machine), and how a tier is copied and put back."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -25,3 +26,42 @@ def test_only_what_is_known_to_be_dead_is_swept(tmp_path: Path, changed, removed
     (path / storage.MARK).write_bytes(msgspec.json.encode(msgspec.structs.replace(dead, **named)))
     assert storage.sweep(tmp_path) == ([path] if removed else [])
     assert path.exists() != removed
+
+
+@pytest.fixture
+def tier(tmp_path: Path) -> Path:
+    """A tier with a file in a directory, and a link."""
+    tier = storage.make(tmp_path / "storage") / "shared"
+    (tier / "step-2").mkdir(parents=True)
+    (tier / "step-2" / "state.pt").write_bytes(b"two")
+    (tier / "latest").symlink_to("step-2")
+    return tier
+
+
+def test_a_copy_and_its_tier_change_places_and_back(tier: Path):
+    """Goal: an audit finds the storage of an earlier moment at its own place, and afterwards all is as it was."""
+    copy = tier.with_name("shared.kept")
+    assert storage.keep({tier: copy})
+    (tier / "latest").unlink()
+    (tier / "step-4").mkdir()
+    inode = tier.stat().st_ino
+    storage.exchange({tier: copy})
+    assert sorted(path.name for path in tier.iterdir()) == ["latest", "step-2"]
+    assert (tier / "latest" / "state.pt").read_bytes() == b"two"
+    storage.exchange({tier: copy})
+    assert sorted(path.name for path in tier.iterdir()) == ["step-2", "step-4"]
+    assert tier.stat().st_ino == inode
+    storage.discard([copy, copy])
+    assert [path.name for path in tier.parent.iterdir() if path.name != storage.MARK] == ["shared"]
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_what_cannot_be_copied_is_not_kept(tier: Path, monkeypatch: pytest.MonkeyPatch, full: bool):
+    """Goal: without room, or where a copy fails, the trial goes on; what was copied already is gone again."""
+    other = tier.with_name("local")
+    if full:
+        other.mkdir()
+        monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=1 << 20 if path == other else 1))
+    copies = {tier: tier.with_name("shared.kept"), other: other.with_name("local.kept")}
+    assert not storage.keep(copies)
+    assert not any(copy.exists() for copy in copies.values())

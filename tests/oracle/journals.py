@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Self
 
+import msgspec
+
 from chaosckpt import oracle
 from chaosckpt.model import journal as j
 from chaosckpt.model.digest import StateDigest, combine, fingerprint, part_fingerprints
@@ -257,7 +259,9 @@ class TargetJournal(JournalBuilder):
         return self.starts_save(step).acknowledges(step, level)
 
     def begins_recovery(self, ranks: Iterable[int] | None = None) -> Self:
-        self.events += [j.RecoveryStarted(attempt=self.number, rank=rank) for rank in self.all(ranks)]
+        for rank in self.all(ranks):
+            built = self.state(0, rank, variant="").rng
+            self.events.append(j.RecoveryStarted(attempt=self.number, rank=rank, rng=built))
         return self
 
     def recovers(
@@ -296,20 +300,29 @@ class TargetJournal(JournalBuilder):
         asked: Sequence[int] | None = None,
         outcome: str = "finished",
         but: Callable[[StateDigest], StateDigest] = lambda digest: digest,
+        as_of: int | None = None,
+        chosen: int | None = None,
         **more: object,
     ) -> Self:
-        """New ranks load each step of `loaded`: the state of the step it maps to (its own), or an error with that text."""
+        """New ranks load each step of `loaded`: the state of the step it maps to (its own), or an error with that text.
+
+        They do so from storage as it was when the step `as_of` had been acknowledged. `chosen` is what recovery says there.
+        """
+        moment = None if as_of is None else j.Moment(as_of, "shared")
         for step, what in sorted(loaded.items()):
             for rank in range(self.world):
+                event = j.Audited(attempt=self.number, rank=rank, step=step, as_of=moment)
                 if isinstance(what, str):
-                    event = j.Audited(attempt=self.number, rank=rank, step=step, error_type="OSError", message=what)
+                    event = msgspec.structs.replace(event, error_type="OSError", message=what)
                 else:
                     live = but(self.state(what, rank, **more))
-                    event = j.Audited(attempt=self.number, rank=rank, step=step, digest=live)
+                    event = msgspec.structs.replace(event, digest=live, chosen=chosen)
                 self.events.append(event)
         steps = tuple(sorted(loaded))
         asked = steps if asked is None else tuple(asked)
-        self.events.append(j.AuditEnded(attempt=self.number, outcome=outcome, asked=asked, retained=steps))  # type: ignore[arg-type]
+        self.events.append(
+            j.AuditEnded(attempt=self.number, outcome=outcome, asked=asked, retained=steps, as_of=moment)  # type: ignore[arg-type]
+        )
         return self
 
     def reference(

@@ -15,6 +15,7 @@ GROWING: dict[str, Any] = {"ranks": ((1, 1), (1, 1, 1))}
 MORE: dict[str, dict[str, Any]] = {
     "canary-added-position-lost": GROWING,
     "canary-added-rng-copied": GROWING,
+    "canary-added-rng-unset": GROWING,
     "canary-resized-position": GROWING,
     "canary-stale-shards": {
         "ranks": ((1, 1, 1), (1, 1)),

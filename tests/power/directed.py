@@ -43,7 +43,9 @@ INTERRUPTED = schedule([cut("write", f"{SECOND}.tmp/rank-0.pt")])
 LIKE_ATOMIC: dict[str, Schedule] = {
     "canary-added-position-lost": GROWN,
     "canary-added-rng-copied": GROWN,
+    "canary-added-rng-unset": GROWN,
     "canary-blocked": INTERRUPTED,
+    "canary-error-retired": schedule([StorageError(Trigger(at("open_write", f"{SECOND}.tmp/rank-1.pt", 1)))]),
     "canary-exit-zero": EMPTIED,
     "canary-hang": INTERRUPTED,
     "canary-misreport": INTERRUPTED,
@@ -81,7 +83,11 @@ LIKE_ASYNC: dict[str, Schedule] = {
 }
 """Canaries that meet these operations as torch-save-async does."""
 
+DRAINING = f"{SECOND}-attempt-*-of-2.tmp"
+DRAIN_FAILS = schedule([StorageError(Trigger(at("open_write", f"{DRAINING}/rank-1.pt", 1, role="thread")))])
+
 OF_THEIR_OWN: dict[str, Schedule] = {
+    "canary-drain-error-lost": DRAIN_FAILS,
     "canary-early-marker": schedule([cut("open_write", f"{SECOND}/rank-1.pt", 1)]),
     "canary-highest": schedule([cut("open_write", f"{SECOND}/rank-1.pt", 1)]),
     "canary-in-place": schedule([cut("write", "rank-0.pt", incarnation=2, nth=1)]),

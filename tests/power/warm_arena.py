@@ -22,3 +22,4 @@ def use(arena: Arena, scenario: Scenario) -> None:
     settings = node_settings(scenario, arena.directory, gate=True)
     node.use(settings)
     node.facts = target_facts(settings)
+    node.decode(node.facts.nonces)

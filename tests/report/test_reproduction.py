@@ -94,6 +94,12 @@ def test_the_script_stands_alone(scenario):
         ),
         (violation(), None, StoredStorage(missing="the stored files are 70 MiB"), "70 MiB"),
         (violation("full-state"), events(ranks=(2,)), STORED, "another number of ranks"),
+        (
+            msgspec.structs.replace(violation("durable-acknowledgement", attempt=0), evidence=(3,)),
+            events(j.Audited(attempt=0, rank=0, step=2, error_type="OSError", as_of=j.Moment(2, "shared"))),
+            STORED,
+            "as it was when the step was acknowledged",
+        ),
     ],
 )
 def test_where_it_is_impossible_it_is_said_why(found, journal, storage, why):

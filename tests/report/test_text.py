@@ -60,8 +60,9 @@ def test_no_trial_is_no_clean_result():
 
 
 def test_remarks_limit_the_counts():
-    """A missing gate, an interruption and trouble of the harness are said in words."""
-    text = shown(gate="none", interrupted=True, harness_troubles=1)
+    """A missing gate, an interruption, trouble of the harness and what no trial could judge are said in words."""
+    text = shown(gate="none", interrupted=True, harness_troubles=1, gaps={"progress was not judged: it was late": 2})
+    assert "in 2 trials progress was not judged: it was late" in text
     assert "stage boundaries only" in text
     assert "chaosckpt fuzz --resume runs/002" in text
     assert "failed in 1 trial;" in text

@@ -9,7 +9,14 @@ import pytest
 from chaosckpt.targets import Chosen, Intent, Nothing, Target
 from chaosckpt.targets.canaries.asynchronous import EarlyAcknowledgement, LiveSnapshot, Unawaited, Unbounded
 from chaosckpt.targets.canaries.choice import Highest, Oldest, OwnNewest, YoungestKept
-from chaosckpt.targets.canaries.errors_ignored import OneNotices, SpaceIgnored, ThreadErrorLost, UnreadableDeleted
+from chaosckpt.targets.canaries.errors_ignored import (
+    DrainErrorLost,
+    ErrorRetired,
+    OneNotices,
+    SpaceIgnored,
+    ThreadErrorLost,
+    UnreadableDeleted,
+)
 from chaosckpt.targets.canaries.markers import EarlyMarker, Misreport, PointerEarly, PointerInPlace
 from chaosckpt.targets.canaries.mixing import Mixed, StaleShards, Torn
 from chaosckpt.targets.canaries.refusal import ExitZero, Hang, SilentStart, Trusting
@@ -17,6 +24,7 @@ from chaosckpt.targets.canaries.retention import Blocked, InPlace, Litter, Retir
 from chaosckpt.targets.canaries.training_state import (
     AddedPositionLost,
     AddedRngCopied,
+    AddedRngUnset,
     OptimizerLost,
     ResizedPosition,
     RngLost,
@@ -33,9 +41,12 @@ EAGER = tutorial_target("my_eager_target", "MyEagerTarget")
 SOUND_WITHOUT_FAULTS: list[type[Target]] = [
     AddedPositionLost,
     AddedRngCopied,
+    AddedRngUnset,
     Blocked,
+    DrainErrorLost,
     EarlyAcknowledgement,
     EarlyMarker,
+    ErrorRetired,
     ExitZero,
     Hang,
     Highest,

@@ -23,6 +23,7 @@ from chaosckpt.engine.wire.reports import Cause, Exited, Held, Labelled, Push, R
 from chaosckpt.engine.wire.requests import CommandOutput
 from chaosckpt.gate.supervisor import Gate, Root
 from chaosckpt.model.fault import Decision, Errno, Hide, Hold, Short
+from chaosckpt.model.journal import Acknowledged
 from chaosckpt.model.operation import Address, Operation, step_address
 
 LOG_BYTES = 4 << 20
@@ -80,6 +81,8 @@ class RankProcess:
         self._boundaries = None if attempt.gated else Boundaries(self.first)
         self._held_reports: list[Strike] = []
         self._untold: Rendezvous | None = None
+        self._acknowledged: Acknowledged | None = None
+        """What its rank reported and is not to go on from before the trial runner says so."""
         self._strikes: dict[int, Strike] = {}
         self._announced: set[tuple[int, int, int]] = set()
 
@@ -133,8 +136,26 @@ class RankProcess:
         reports = [_REPORTS.decode(payload) for payload in payloads]
         return [report for report in reports if self.observation.reported(report)]
 
+    @property
+    def awaits_runner(self) -> bool:
+        """Whether a rank waits for `proceed`: it moves as soon as the trial runner has taken note."""
+        return self._acknowledged is not None and self.status is None
+
+    def proceed(self) -> None:
+        """Let the rank go on that waits for the trial runner, if there is one."""
+        if self._acknowledged is not None:
+            report, self._acknowledged = self._acknowledged, None
+            self._go_on(report)
+
     def go_on(self, report: Report) -> None:
-        """Let the rank go on after a report, where no fault holds it: before a training step, or without a gate anywhere."""
+        """Let the rank go on after a report, at once, or after an acknowledgement when the trial runner says so (`proceed`)."""
+        if isinstance(report, Acknowledged):
+            self._acknowledged = report
+        else:
+            self._go_on(report)
+
+    def _go_on(self, report: Report) -> None:
+        """Where no fault holds it: before a training step, or without a gate anywhere."""
         if isinstance(report, Stepping):
             address = step_address(self.first, report.step)
             if self._holds_report(Operation(address=address, sequence=0, raw=address.path, result=0)):

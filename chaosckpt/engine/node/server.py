@@ -49,7 +49,7 @@ from chaosckpt.model.operation import Address
 from chaosckpt.model.schedule import decode_faults
 from chaosckpt.plugins import fault_kinds
 
-OnStorage = r.Reset | r.Drop | r.ListFiles | r.GetManifest | r.Mutate | r.Lose
+OnStorage = r.Reset | r.Drop | r.Keep | r.Exchange | r.Discard | r.ListFiles | r.GetManifest | r.Mutate | r.Lose
 _ENVELOPES = msgspec.msgpack.Decoder(r.Envelope)
 
 
@@ -64,6 +64,8 @@ class NodeServer:
         self.trees: list[RankProcess] = []
         """Those of this attempt, in the order of their ranks."""
         self.frozen = False
+        self.killed = False
+        """Whether all ranks of this attempt were killed."""
         self.stopping = False
         self.order = itertools.count()
         self.armed = ArmedFaults(())
@@ -131,6 +133,10 @@ class NodeServer:
                 return self.quiescent()
             case r.Freeze():
                 self.freeze()
+            case r.Thaw():
+                self.thaw()
+            case r.Proceed():
+                self.proceed(request.rank)
             case r.Kill():
                 return self.kill(request.ranks, request.by)
             case r.KillHolder():
@@ -168,6 +174,12 @@ class NodeServer:
                 self.reset(request.directories)
             case r.Drop():
                 return storage.empty(Path(request.directory))
+            case r.Keep():
+                return storage.keep({Path(tier): Path(copy) for tier, copy in request.copies.items()})
+            case r.Exchange():
+                storage.exchange({Path(tier): Path(copy) for tier, copy in request.copies.items()})
+            case r.Discard():
+                storage.discard([Path(copy) for copy in request.copies])
             case r.ListFiles():
                 return self.inventory(request.tiers)
             case r.GetManifest():
@@ -217,6 +229,8 @@ class NodeServer:
         for _ in range(1000):
             if not self._turn(0):
                 break
+        if any(process.awaits_runner for process in self.trees):
+            return None
         processes: list[tuple[int, set[int]]] = []
         for process in self.trees:
             held = process.held_threads()
@@ -235,9 +249,25 @@ class NodeServer:
             if process.gate is not None:
                 self._unregister(process.gate)
 
+    def thaw(self) -> None:
+        """Serve the gates again that `freeze` left unserved; after a kill of all ranks they stay so."""
+        if self.killed:
+            return
+        self.frozen = False
+        for process in self.trees:
+            if process.gate is not None and process.status is None:
+                self._register_gate(process)
+
+    def proceed(self, rank: int) -> None:
+        """Let a rank go on that reported an acknowledgement."""
+        for process in self.trees:
+            if rank in process.ranks:
+                process.proceed()
+
     def kill(self, ranks: Sequence[int] | None, by: Cause) -> bool:
         """SIGKILL some ranks, or all (None), and everything that they started. False when none of them is of this node."""
         if ranks is None:
+            self.killed = True
             for process in list(self.trees):
                 process.kill(by)
             return True
@@ -326,11 +356,14 @@ class NodeServer:
             if process.open_gate() and process.gate is not None:
                 self.selector.modify(process.channel, selectors.EVENT_READ, self._reporter(process))
                 if not self.frozen:
-                    self.selector.register(process.gate, selectors.EVENT_READ, lambda: self._serve_gate(process))
+                    self._register_gate(process)
             else:
                 self._unregister(process.channel)
 
         return opened
+
+    def _register_gate(self, process: RankProcess) -> None:
+        self.selector.register(process.gate, selectors.EVENT_READ, lambda: self._serve_gate(process))  # type: ignore[arg-type]
 
     def _serve_gate(self, process: RankProcess) -> None:
         if not process.serve_gate() and process.gate is not None:
@@ -393,7 +426,7 @@ class NodeServer:
         while any(process.status is None for process in self.trees) and not self.launcher.dead:
             self._turn(1.0)
         self.trees.clear()
-        self.frozen = False
+        self.frozen = self.killed = False
 
 
 def _trees(order: AttemptOrder) -> list[Sequence[Place]]:

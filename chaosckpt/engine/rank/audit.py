@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from chaosckpt.engine.rank.job import MESSAGE_BYTES, JobProgram, Terminated
+from chaosckpt.engine.rank.training import chosen_step
 from chaosckpt.engine.wire.channel import Channel
 from chaosckpt.engine.wire.orders import RankOrder
 from chaosckpt.engine.wire.programs import AuditProgram
 from chaosckpt.engine.wire.reports import Retained
 from chaosckpt.errors import PluginError
-from chaosckpt.model.journal import Audited
-from chaosckpt.targets.api import Target
+from chaosckpt.model.journal import NOTHING, Audited
+from chaosckpt.targets.api import Intent, Target
 from chaosckpt.training.digest import digest
+from chaosckpt.training.state import TrainState
 
 
 class Audit(JobProgram):
@@ -31,16 +33,27 @@ class Audit(JobProgram):
         self.report(Retained(self.rank, retained))
         # Rank 0 holds the store, and with nothing to load it would be gone before the others have joined.
         target.gather(True)
+        if retained is None and self.program.recovers:
+            self.audit(self.program.steps[-1], lambda state: _chosen(target, state))
+            return
         for step in sorted(set(self.program.steps) & set(retained or ()), reverse=True):
             if not all(target.gather(self.load(target, step))):
                 return
 
     def load(self, target: Target, step: int) -> bool:
-        """Load one checkpoint into a job of its own, and report it. False where it can't be loaded."""
+        """Load one checkpoint by its step, and report it. False where it can't be loaded."""
+
+        def loading(state: TrainState) -> None:
+            target.load(state, step)
+
+        return self.audit(step, loading)
+
+    def audit(self, step: int, loading: Callable[[TrainState], int | None]) -> bool:
+        """Load into a job of its own, and report it as what was found of `step`. False where it can't be loaded."""
         self.step = step
         state = self.build().state
         try:
-            target.load(state, step)
+            chosen = loading(state)
         except Terminated:
             raise
         except (
@@ -56,8 +69,13 @@ class Audit(JobProgram):
                 )
             )
             return False
-        self.report(Audited(attempt=self.attempt, rank=self.rank, step=step, digest=digest(state)))
+        self.report(Audited(attempt=self.attempt, rank=self.rank, step=step, chosen=chosen, digest=digest(state)))
         return True
+
+
+def _chosen(target: Target, state: TrainState) -> int:
+    step = chosen_step(target.recover(state, Intent.RESUME))
+    return NOTHING if step is None else step
 
 
 def retained_steps(answer: object) -> tuple[int, ...] | None:

@@ -22,7 +22,7 @@ from chaosckpt.model.journal import (
     StepTrace,
 )
 from chaosckpt.targets.api import Ack, Chosen, Done, Intent, Level, Nothing, Pending, Target
-from chaosckpt.training.digest import digest
+from chaosckpt.training.digest import digest, streams
 from chaosckpt.training.loop import Job, StepReport, train_step
 from chaosckpt.training.state import TrainState
 
@@ -78,7 +78,7 @@ class Training(JobProgram):
     def recover(self, job: Job, target: Target) -> None:
         """Let the target recover, then report the step that it names beside what the live objects hold."""
         self.where = "recover"
-        self.report(RecoveryStarted(attempt=self.attempt, rank=self.rank))
+        self.report(RecoveryStarted(attempt=self.attempt, rank=self.rank, rng=streams(job.state)))
         chosen = chosen_step(target.recover(job.state, Intent(self.order.attempt.intent)))
         self.report(Recovered(attempt=self.attempt, rank=self.rank, chosen=chosen, digest=digest(job.state)))
 

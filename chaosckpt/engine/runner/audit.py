@@ -1,14 +1,15 @@
-"""Audits: after an attempt, new ranks load every retained checkpoint that was acknowledged, while storage is as it was left."""
+"""Audits: after an attempt, new ranks load every retained checkpoint that was acknowledged, from storage as it was left or kept."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun, Heard, Listener, Record
 from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.runner.kept import Keeper, Kept
 from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.engine.wire.programs import AuditProgram
 from chaosckpt.engine.wire.reports import Retained
@@ -16,15 +17,23 @@ from chaosckpt.model import journal as j
 from chaosckpt.model.topology import Topology
 
 
-class _Lists(Listener):
-    """What each rank's target lists as retained."""
+class _Heard(Listener):
+    """What each rank's target lists as retained, and for which steps each has answered."""
 
-    def __init__(self) -> None:
+    def __init__(self, record: Record, as_of: j.Moment | None) -> None:
         self.retained: dict[int, tuple[int, ...] | None] = {}
+        self.answered: dict[int, set[int]] = {}
+        self._record = record
+        self._as_of = as_of
 
     def heard(self, message: Heard) -> None:
         if isinstance(message, Retained):
             self.retained[message.rank] = message.steps
+
+    def record(self, event: j.AnyEvent) -> None:
+        if isinstance(event, j.Audited):
+            self.answered.setdefault(event.step, set()).add(event.rank)
+            self._record(msgspec.structs.replace(event, as_of=self._as_of))
 
 
 def audit(
@@ -34,42 +43,67 @@ def audit(
     asked: Sequence[int],
     record: Record,
     deadlines: Deadlines,
-) -> None:
-    """Load what is retained of the steps `asked`, in the topology of the attempt whose `order` this was.
+    kept: Kept | None = None,
+) -> frozenset[int]:
+    """Load what is retained of the steps `asked`, in the topology of the attempt whose `order` this was; returns the steps
+    that every rank has answered for.
 
-    Nothing is recorded where the target offers no list of what it retains.
+    With `kept`, storage is as it was kept, and a target that offers no list of what it retains recovers from it. Without, nothing is
+    recorded of such a target.
     """
-    auditing = msgspec.structs.replace(order, program=AuditProgram(steps=tuple(asked)), faults=())
-
-    def record_audited(event: j.AnyEvent) -> None:
-        if isinstance(event, j.Audited):
-            record(event)
-
-    found = _Lists()
-    outcome = AttemptRun(arena, auditing, topology, (), record_audited, deadlines, listener=found).run()
-    if None in found.retained.values():
-        return
+    program = AuditProgram(steps=tuple(asked), recovers=kept is not None)
+    auditing = msgspec.structs.replace(order, program=program, faults=())
+    as_of = None if kept is None else kept.moment
+    found = _Heard(record, as_of)
+    outcome = AttemptRun(arena, auditing, topology, (), found.record, deadlines, listener=found).run()
+    unlisted = None in found.retained.values()
+    if unlisted and kept is None:
+        return frozenset()
     lists = [set(steps or ()) for steps in found.retained.values()]
-    retained = sorted(set.intersection(*lists)) if lists else []
     record(
         j.AuditEnded(
             attempt=order.attempt,
             outcome=outcome,
             asked=tuple(asked),
-            retained=tuple(retained),
+            retained=tuple(sorted(set.intersection(*lists))) if lists else (),
+            as_of=as_of,
         )
     )
+    return frozenset(step for step, ranks in found.answered.items() if len(ranks) == topology.world_size)
+
+
+def audit_kept(
+    arena: Arena,
+    order: AttemptOrder,
+    topology: Topology,
+    keeper: Keeper,
+    answered: Collection[int],
+    record: Record,
+    deadlines: Deadlines,
+) -> None:
+    """Audit, on storage as it was kept, each acknowledged step that the audit after the attempt had no answer for, or may have
+    had from node-local storage only."""
+    for kept in keeper.kept:
+        if kept.moment.alone or kept.moment.step not in answered:
+            with keeper.standing(kept):
+                audit(arena, order, topology, (kept.moment.step,), record, deadlines, kept)
 
 
 def wanted(events: Sequence[j.AnyEvent], attempt: int, *, closing: bool, awaited: bool) -> tuple[int, ...]:
     """The acknowledged steps to be audited after this attempt; empty where an audit could show nothing new.
 
-    It could where an error was injected and a save acknowledged in the attempt, and at the trial's end where an error was injected
-    at any time, or where the script left its last saves to themselves.
+    It could where an error was injected and a save acknowledged in the attempt, or one acknowledged after another fault that may
+    spoil it, and at the trial's end where an error was injected at any time, or where the script left its last saves to themselves.
     """
     worlds = {event.attempt: sum(event.ranks) for event in events if isinstance(event, j.AttemptStarted)}
     ranks: dict[tuple[int, int], set[int]] = {}
+    spoilt = False
+    after: set[int] = set()
     for event in events:
+        if event.attempt == attempt:
+            spoilt = spoilt or j.may_spoil(event)
+            if spoilt and isinstance(event, j.Acknowledged):
+                after.add(event.step)
         if not isinstance(event, (j.Acknowledged, j.SaveStarted)):
             continue
         # A script that doesn't wait is told of nothing; what it began and left behind in order should be there all the same.
@@ -78,6 +112,6 @@ def wanted(events: Sequence[j.AnyEvent], attempt: int, *, closing: bool, awaited
             ranks.setdefault((event.attempt, event.step), set()).add(event.rank)
     complete = {key for key, found in ranks.items() if len(found) == worlds[key[0]]}
     errors = {event.attempt for event in events if isinstance(event, j.ErrorInjected)}
-    now = attempt in errors and any(at == attempt for at, _ in complete)
+    now = any(at == attempt and (attempt in errors or step in after) for at, step in complete)
     at_last = closing and (bool(errors) or not awaited)
     return tuple(sorted({step for _, step in complete})) if now or at_last else ()

@@ -61,6 +61,12 @@ class Node(Protocol):
     def freeze(self) -> None:
         """From now on no operation lands: gates stay unserved until the ranks are killed."""
 
+    def thaw(self) -> None:
+        """Serve the gates again that `freeze` left unserved."""
+
+    def proceed(self, rank: int) -> None:
+        """Let a rank go on that reported an acknowledgement: until then it waits, and the node is not quiescent."""
+
     def kill(self, ranks: Sequence[int] | None, by: Cause) -> bool:
         """SIGKILL some ranks, or all (None), and all that they started. False when none of them is of this node."""
 
@@ -107,6 +113,18 @@ class Node(Protocol):
 
     def drop(self, directory: str) -> int:
         """Empty one marked storage directory as a fault; returns how many files it held."""
+
+    def keep(self, copies: Mapping[str, str]) -> bool:
+        """Copy marked storage directories as they are now, each to the path beside it; False where there is no room for that.
+
+        No operation of this node's ranks lands meanwhile: the copy is what a kill at this moment would have left.
+        """
+
+    def exchange(self, copies: Mapping[str, str]) -> None:
+        """Let each marked storage directory and the copy beside it change places."""
+
+    def discard(self, copies: Sequence[str]) -> None:
+        """Remove such copies; one that isn't there is fine."""
 
     def inventory(self, tiers: Mapping[str, str]) -> list[tuple[str, int]]:
         """(`tier:path` with nonces decoded, bytes) of every file on these tiers, given as tier -> directory."""
@@ -234,6 +252,12 @@ class ConnectedNode(Node):
     def freeze(self) -> None:
         self._ask(r.Freeze())
 
+    def thaw(self) -> None:
+        self._ask(r.Thaw())
+
+    def proceed(self, rank: int) -> None:
+        self._ask(r.Proceed(rank))
+
     def kill(self, ranks: Sequence[int] | None, by: Cause) -> bool:
         return self._ask(r.Kill(None if ranks is None else tuple(ranks), by))
 
@@ -278,6 +302,15 @@ class ConnectedNode(Node):
 
     def drop(self, directory: str) -> int:
         return self._ask(r.Drop(directory))
+
+    def keep(self, copies: Mapping[str, str]) -> bool:
+        return self._ask(r.Keep(dict(copies)))
+
+    def exchange(self, copies: Mapping[str, str]) -> None:
+        self._ask(r.Exchange(dict(copies)))
+
+    def discard(self, copies: Sequence[str]) -> None:
+        self._ask(r.Discard(tuple(copies)))
 
     def inventory(self, tiers: Mapping[str, str]) -> list[tuple[str, int]]:
         return self._ask(r.ListFiles(dict(tiers)))

@@ -102,6 +102,9 @@ class Ranks:
                 self._exited(message)
             case Trouble():
                 raise HarnessError(message.what)
+            case j.Acknowledged():
+                self._hear(message)
+                node.proceed(message.rank)  # only now may it go on to a save that takes the place of this one
             case _:
                 self._hear(message)
 

@@ -8,8 +8,9 @@ from contextlib import closing
 from chaosckpt.engine.golden.census import measure
 from chaosckpt.engine.runner import gate_mode
 from chaosckpt.engine.runner.arena import Arena, open_local, storage_left
-from chaosckpt.engine.runner.audit import audit, wanted
+from chaosckpt.engine.runner.audit import audit, audit_kept, wanted
 from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.runner.kept import Keeper
 from chaosckpt.engine.runner.ranks import Record
 from chaosckpt.engine.runner.reference import ReferenceJobs, References
 from chaosckpt.engine.subjects.base import Ended, Launch, Prepared, Subject, SubjectTrial
@@ -112,6 +113,8 @@ class TargetTrial(SubjectTrial):
         self._events = events
         self._census = None if subject.prepared is None else subject.prepared.census
         self._awaited = subject.scenario.workload.at_end == "await"
+        self._guarantees = subject.guarantees(arena)
+        self._keeper: Keeper | None = None
         self._references = None if subject.reference_jobs is None else References(subject.reference_jobs)
 
     def order(self, number: int, topology: Topology, faults: Sequence[Fault]) -> AttemptOrder:
@@ -125,16 +128,35 @@ class TargetTrial(SubjectTrial):
             retries=sum(fault.retries for fault in faults),
         )
 
+    def recorder(self, topology: Topology) -> Record:
+        """See SubjectTrial. What is acknowledged after an error is kept, so that it can be audited whatever becomes of it."""
+        keeper = self._keeper = Keeper(self._arena, topology, self._guarantees)
+
+        def record(event: j.AnyEvent) -> None:
+            self._record(event)
+            keeper.see(event)
+
+        return record
+
     def after(self, attempt: Ended) -> None:
         """Audit what was acknowledged, where that could show something new; then train what should have been trained."""
         events, number, topology = self._events, attempt.number, attempt.topology
-        asked = wanted(events, number, closing=attempt.closing, awaited=self._awaited)
-        if asked:
-            audit(self._arena, attempt.order, topology, asked, self._record, self._deadlines)
+        assert self._keeper is not None
+        try:
+            self._audit(attempt, self._keeper)
+        finally:
+            self._keeper.discard()
         if self._references is not None:
             reference = self._references.after(events, number, topology, self._arena, self._deadlines)
             if reference is not None:
                 self._record(reference)
+
+    def _audit(self, attempt: Ended, keeper: Keeper) -> None:
+        events, order, topology, deadlines = self._events, attempt.order, attempt.topology, self._deadlines
+        asked = wanted(events, attempt.number, closing=attempt.closing, awaited=self._awaited)
+        if asked:
+            answered = audit(self._arena, order, topology, asked, self._record, deadlines)
+            audit_kept(self._arena, order, topology, keeper, answered, self._record, deadlines)
 
     def end(self, last: int) -> None:
         """Record what lies on storage. Without a gate nobody knows how much a save writes, so that nothing bounds it."""

@@ -22,6 +22,8 @@ class AuditProgram(msgspec.Struct, frozen=True, kw_only=True, tag_field="program
     """Recover nothing and train nothing; load each of these retained steps and report it (Audited)."""
 
     steps: tuple[int, ...]
+    recovers: bool = False
+    """Where the target lists nothing: recover, as after a crash, and report what was chosen as an audit of the only step."""
 
 
 class ReferenceProgram(msgspec.Struct, frozen=True, kw_only=True, tag_field="program", tag="reference"):

@@ -82,6 +82,16 @@ class Freeze(Ask[None], frozen=True):
     """See Node.freeze."""
 
 
+class Thaw(Ask[None], frozen=True):
+    """See Node.thaw."""
+
+
+class Proceed(Ask[None], frozen=True):
+    """See Node.proceed."""
+
+    rank: int
+
+
 class Kill(Ask[bool], frozen=True):
     """See Node.kill."""
 
@@ -136,6 +146,24 @@ class Drop(Ask[int], frozen=True):
     """See Node.drop."""
 
     directory: str
+
+
+class Keep(Ask[bool], frozen=True):
+    """See Node.keep."""
+
+    copies: dict[str, str]
+
+
+class Exchange(Ask[None], frozen=True):
+    """See Node.exchange."""
+
+    copies: dict[str, str]
+
+
+class Discard(Ask[None], frozen=True):
+    """See Node.discard."""
+
+    copies: tuple[str, ...]
 
 
 class ListFiles(Ask[list[tuple[str, int]]], frozen=True):
@@ -194,8 +222,9 @@ class GetManifest(Ask[list[FileSeen]], frozen=True):
 
 
 Request = (
-    Start | Meet | TakeSample | IsQuiescent | Freeze | Kill | KillHolder | Suspend | Wake | Terminate | Activate | Resume | Reset
-    | Drop | ListFiles | Mutate | Lose | GetRecords | GetCounts | GetLatest | Use | Decode | GetOutput | GetManifest
+    Start | Meet | TakeSample | IsQuiescent | Freeze | Thaw | Proceed | Kill | KillHolder | Suspend | Wake | Terminate | Activate
+    | Resume | Reset | Drop | Keep | Exchange | Discard | ListFiles | Mutate | Lose | GetRecords | GetCounts | GetLatest | Use | Decode
+    | GetOutput | GetManifest
 )  # fmt: skip
 
 

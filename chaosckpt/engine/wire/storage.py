@@ -7,7 +7,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -19,6 +19,8 @@ from chaosckpt.model.phrasing import plural
 MARK = ".chaosckpt-storage"
 PREFIX = "chaosckpt-storage-"
 _FULL_BYTES = 1 << 20
+_SHARE_OF_FREE = 16
+"""A copy takes at most this part of the free space."""
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -98,6 +100,50 @@ def empty(tier: Path) -> int:
         shutil.rmtree(tier)
     tier.mkdir()
     return files
+
+
+def keep(copies: Mapping[Path, Path]) -> bool:
+    """Copy the directory of each tier as it is now, each to the path beside it, which is replaced.
+
+    False, and nothing is kept, where the copies would take much of what the file system has free, or can't be made.
+    """
+    discard(copies.values())
+    try:
+        for tier, copy in copies.items():
+            require_mark(tier)
+            size = sum(os.lstat(path).st_size for _, path in files("", str(tier)))
+            if size > shutil.disk_usage(tier).free // _SHARE_OF_FREE:
+                break
+            shutil.copytree(tier, copy, symlinks=True)
+        else:
+            return True
+    except OSError:  # shutil.Error is one, too
+        pass
+    discard(copies.values())
+    return False
+
+
+def exchange(copies: Mapping[Path, Path]) -> None:
+    """Let what the directory of each tier holds and what the copy beside it holds change places.
+
+    The directories stay the same, for whoever has one of them open, or in a cache of a network file system.
+    """
+    for tier, copy in copies.items():
+        require_mark(tier)
+        aside = copy.with_name(copy.name + ".aside")
+        aside.mkdir()
+        for source, target in ((tier, aside), (copy, tier), (aside, copy)):
+            for name in os.listdir(source):
+                os.rename(source / name, target / name)
+        aside.rmdir()
+
+
+def discard(copies: Iterable[Path]) -> None:
+    """Remove copies that `keep` made; one that isn't there is fine."""
+    for copy in copies:
+        require_mark(copy)
+        if copy.exists():
+            shutil.rmtree(copy)
 
 
 def require_mark(tier: Path) -> None:

@@ -115,6 +115,20 @@ class CommandAttempt(Events):
         return frozenset(int(found[1]) for label in labels if (found := _OF_SAVE.search(label)) is not None)
 
     @functools.cached_property
+    def erred_saves(self) -> dict[int, At[j.ErrorInjected]]:
+        """The steps into whose saves, retention aside, this attempt had an error injected, each with the first."""
+        errors = {at.event.operation.address: at for at in reversed(self.all(j.ErrorInjected))}
+        found: dict[int, At[j.ErrorInjected]] = {}
+        for at in self.all(j.FaultInjected):
+            named = _OF_SAVE.search(at.event.label)
+            if named is None or at.event.operation is None or at.event.label.startswith("retire"):
+                continue
+            error = errors.get(at.event.operation.address)
+            if error is not None:
+                found.setdefault(int(named[1]), error)
+        return found
+
+    @functools.cached_property
     def struck_retention(self) -> bool:
         """Whether a fault struck while it removed older checkpoints."""
         return any(at.event.label.startswith("retire") for at in self.all(j.FaultInjected))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from chaosckpt.model.digest import DIFFERS, StateDigest, TensorDigest, WorldDigest, combine
 from chaosckpt.oracle.facts.saves import Save
@@ -129,9 +129,10 @@ def holders(digests: Sequence[StateDigest]) -> list[Holder]:
 
 @dataclass(frozen=True)
 class Deviation:
-    """One component that isn't the identified capture's. `origin` names the other capture that it equals, if one does.
+    """One component that isn't the identified capture's. `origin` names the other capture that it is a part of, if one is known.
 
-    `torn`: only some of the component's values are wrong, so that its bytes are damaged rather than absent.
+    `torn`: only some of the component's values are wrong, so that its bytes are damaged rather than absent. `alike` are other
+    captures that have the same value, where that may be a coincidence: a halved data position is that of an earlier save, too.
     """
 
     component: str
@@ -139,6 +140,7 @@ class Deviation:
     origin: str = ""
     torn: bool = False
     rank: int | None = None
+    alike: tuple[str, ...] = ()
 
     @property
     def mixed(self) -> bool:
@@ -169,15 +171,18 @@ class Identity:
         return tuple(capture.save for capture in self.captures)
 
 
-def identify(holder: Holder, captures: Sequence[Capture]) -> Identity:
-    """Find the captures that the holder's live state equals; explain in parts where none does."""
+def identify(holder: Holder, captures: Sequence[Capture], said: Collection[int] = ()) -> Identity:
+    """Find the captures that the holder's live state equals; explain in parts where none does.
+
+    `said` are the steps that this state is said to be of.
+    """
     params = {key: value for key, value in holder.holding.tensors.items() if key[0] == "params"}
     matching = [c for c in captures if _names(c, "params") == params.keys() and _all_in(c, params)]
     if not matching:
         words, slug = _mixture(holder, params, captures)
         return Identity(holder, (), mixture=words, slug=slug)
     others = [capture for capture in captures if capture not in matching]
-    judged = [(capture, _deviations(holder, capture, others)) for capture in matching]
+    judged = [(capture, _attributed(_deviations(holder, capture, others), others, said)) for capture in matching]
     fewest = min(len(deviations) for _, deviations in judged)
     best = [(capture, deviations) for capture, deviations in judged if len(deviations) == fewest]
     best.sort(key=lambda pair: pair[0].save.key, reverse=True)
@@ -196,26 +201,43 @@ def _all_in(capture: Capture, tensors: Mapping[Key, str]) -> bool:
     )
 
 
-def _deviations(holder: Holder, capture: Capture, others: Sequence[Capture]) -> tuple[Deviation, ...]:
+def _deviations(holder: Holder, capture: Capture, others: Sequence[Capture]) -> list[Deviation]:
     found = list(_optimizer(holder, capture, others))
     for part, value in holder.holding.parts.items():
         if not capture.has_part(part, value):
-            origin = next((str(other) for other in others if other.has_part(part, value)), "")
+            alike = tuple(str(other) for other in others if other.has_part(part, value))
             expected = capture.holdings[0].parts[part]
-            found.append(Deviation(part, _difference(value, expected), origin, rank=holder.ranks[0]))
+            found.append(Deviation(part, _difference(value, expected), rank=holder.ranks[0], alike=alike))
     for rank, digest in sorted(holder.digests.items()):
         if holder.world_size == capture.save.topology.world_size:
             found += _rank_deviations(rank, digest, capture, others)
         elif not capture.has_sampler(digest.sampler):
             found.append(_position(rank, digest, capture, others))
-    return tuple(found)
+    return found
+
+
+def _attributed(found: Sequence[Deviation], others: Sequence[Capture], said: Collection[int]) -> tuple[Deviation, ...]:
+    """With the origins of counters and settings: they are so few and small that equal ones prove nothing by themselves.
+
+    They are another capture's part where bytes or random streams, which can't be equal by chance, are of that capture as well,
+    or where the state is said to be that capture.
+    """
+    known = {deviation.origin for deviation in found} | {str(other) for other in others if other.save.step in said}
+    attributed = []
+    for deviation in found:
+        origin = next((name for name in deviation.alike if name in known), deviation.origin)
+        detail = deviation.detail
+        if deviation.alike and not origin:
+            detail += f"; {deviation.alike[0]} has the same value"
+        attributed.append(replace(deviation, origin=origin, detail=detail))
+    return tuple(attributed)
 
 
 def _position(rank: int, digest: StateDigest, capture: Capture, others: Sequence[Capture]) -> Deviation:
     """The data position is the same on all ranks, so that every rank of another world has to have it, new ones too."""
-    origin = next((str(other) for other in others if other.has_sampler(digest.sampler)), "")
+    alike = tuple(str(other) for other in others if other.has_sampler(digest.sampler))
     expected = next(iter(capture.save.digests.values())).sampler
-    return Deviation("sampler", _difference(digest.sampler, expected), origin, rank=rank)
+    return Deviation("sampler", _difference(digest.sampler, expected), rank=rank, alike=alike)
 
 
 def _rank_deviations(rank: int, digest: StateDigest, capture: Capture, others: Sequence[Capture]) -> list[Deviation]:
@@ -224,7 +246,7 @@ def _rank_deviations(rank: int, digest: StateDigest, capture: Capture, others: S
         value, expected = rank_part(digest, part), capture.rank_part(rank, part)
         if value == expected:
             continue
-        origin = next((str(other) for other in others if other.rank_part(rank, part) == value), "")
+        alike = tuple(str(other) for other in others if other.rank_part(rank, part) == value)
         twin = next((r for r in capture.save.digests if r != rank and capture.rank_part(r, part) == value), None)
         if expected is None:
             detail = "this rank had not started that save"
@@ -236,7 +258,12 @@ def _rank_deviations(rank: int, digest: StateDigest, capture: Capture, others: S
             )
         else:
             detail = _difference(value, expected)
-        found.append(Deviation(part, detail, "" if twin is not None else origin, rank=rank))
+        if twin is not None:
+            found.append(Deviation(part, detail, rank=rank))
+        elif part == "rng":
+            found.append(Deviation(part, detail, next(iter(alike), ""), rank=rank))
+        else:
+            found.append(Deviation(part, detail, rank=rank, alike=alike))
     return found
 
 
@@ -248,14 +275,21 @@ def _optimizer(holder: Holder, capture: Capture, others: Sequence[Capture]) -> l
         return []
     detail = f"{len(wrong)} of {len(expected)} tensors differ ({_some([name for _, name in wrong])})"
     # A count of steps that equals another save's is no evidence of its bytes: a new optimizer counts, too.
-    telling = [key for key in wrong if _moment(key) != "step"] or wrong
+    telling = [key for key in wrong if _moment(key) != "step"]
     for other in others:
         if any(other.has_tensor(key, held.get(key, DIFFERS)) for key in telling):
             return [Deviation("optimizer", detail, str(other), rank=holder.ranks[0])]
+    alike = (
+        ()
+        if telling
+        else tuple(
+            str(other) for other in others if all(other.has_tensor(key, held.get(key, DIFFERS)) for key in wrong)
+        )
+    )
     moments = {_moment(key) for key in wrong}
     whole = all(key in wrong for key in expected if _moment(key) in moments)
     absent = all(key not in held for key in wrong)
-    return [Deviation("optimizer", detail, torn=not (whole or absent), rank=holder.ranks[0])]
+    return [Deviation("optimizer", detail, torn=not (whole or absent), rank=holder.ranks[0], alike=alike)]
 
 
 def _moment(key: Key) -> str:
@@ -297,7 +331,7 @@ def _shard_origins(holder: Holder, captures: Sequence[Capture]) -> str:
     for rank, digest in sorted(holder.digests.items()):
         for capture in reversed(captures):
             saved = capture.save.digests.get(rank)
-            if saved is not None and saved.world_size == digest.world_size and saved.params == digest.params:
+            if saved is not None and saved.world_size == digest.world_size and _same_rows(saved, digest):
                 origins[rank] = str(capture)
                 break
     if len(set(origins.values())) < 2:
@@ -305,6 +339,11 @@ def _shard_origins(holder: Holder, captures: Sequence[Capture]) -> str:
     return "rows of different saves: " + ", ".join(
         f"those of rank {rank} are of {origin}" for rank, origin in origins.items()
     )
+
+
+def _same_rows(saved: StateDigest, digest: StateDigest) -> bool:
+    """Whether a rank holds the rows that it captured; one that holds no row at all has those of every save."""
+    return saved.params == digest.params and any(tensor.rows for tensor in digest.params.values())
 
 
 def _difference(seen: Mapping[str, str], expected: Mapping[str, str]) -> str:

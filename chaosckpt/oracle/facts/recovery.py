@@ -71,7 +71,9 @@ def _recovery(view: TargetView, attempt: TargetAttempt, earlier: tuple[Capture, 
     # A sharded world whose ranks chose different steps is no one state; that they differ is judged by rank-agreement.
     one = len({at.event.chosen for at in loaded}) == 1 and not empty
     judged = digests if one or all(holds_whole(digest) for digest in digests) else []
-    identities = tuple(identify(holder, earlier) for holder in holders(judged)) if judged else ()
+    said = {at.event.rank: at.event.chosen for at in loaded if at.event.chosen is not None}
+    found = holders(judged) if judged else []
+    identities = tuple(identify(holder, earlier, {said[rank] for rank in holder.ranks}) for holder in found)
     return Recovery(attempt, requirement(view, attempt), earlier, loaded, empty, identities)
 
 

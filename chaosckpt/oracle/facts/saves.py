@@ -117,7 +117,12 @@ class Injected:
     labelled: bool
 
     def __str__(self) -> str:
-        return f"a fault hit {describe_operation(self.at.event.operation.address)} ({self.at.event.error})"
+        return described(self.at)
+
+
+def described(error: At[ErrorInjected]) -> str:
+    """An injected error as a clause."""
+    return f"a fault hit {describe_operation(error.event.operation.address)} ({error.event.error})"
 
 
 def injected(attempt: TargetAttempt) -> list[Injected]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chaosckpt.model.digest import StateDigest
+from chaosckpt.model.journal import RecoveryStarted
 from chaosckpt.oracle.facts.lineage import began_from_nothing, source, states_before
 from chaosckpt.oracle.facts.recovery import Recovery, leaked
 from chaosckpt.oracle.facts.saves import Save
@@ -31,8 +32,9 @@ def resumed_in_another_world(recovery: Recovery) -> Save | None:
 def stream_faults(view: TargetView, recovery: Recovery) -> list[StreamFault]:
     """At most one entry a rank, lowest first; empty where the world is the one of the capture.
 
-    Streams are pairwise distinct over the ranks. None repeats a state that the lineage went through, except that a rank
-    which exists before and after may have its own back; it must, where the target claims to keep them.
+    Recovery sets every stream: one that is as it was before is the new process's own. Streams are pairwise distinct over the
+    ranks. None repeats a state that the lineage went through, except that a rank which exists before and after may have its own
+    back; it must, where the target claims to keep them.
     """
     save = resumed_in_another_world(recovery)
     if save is None:
@@ -44,10 +46,25 @@ def stream_faults(view: TargetView, recovery: Recovery) -> list[StreamFault]:
             used.setdefault((stream, value), who)
     found = []
     for rank, digest in sorted(live.items()):
-        fault = _twin(rank, digest, live) or _used(rank, digest, save, used) or _lost(view, rank, digest, save)
+        fault = (
+            _untouched(recovery, rank, digest)
+            or _twin(rank, digest, live)
+            or _used(rank, digest, save, used)
+            or _lost(view, rank, digest, save)
+        )
         if fault is not None:
             found.append(fault)
     return found
+
+
+def _untouched(recovery: Recovery, rank: int, digest: StateDigest) -> StreamFault | None:
+    started = recovery.attempt.tracks[rank].first(RecoveryStarted)
+    before = {} if started is None else started.event.rng
+    left = sorted(name for name, value in before.items() if digest.rng.get(name) == value)
+    if not left:
+        return None
+    seen = _list([f"{stream} is still as the new process began with it" for stream in left])
+    return StreamFault(rank, left[0], f"a {left[0]} stream that recovery has restored or derived", seen, "unset")
 
 
 def _twin(rank: int, digest: StateDigest, live: dict[int, StateDigest]) -> StreamFault | None:

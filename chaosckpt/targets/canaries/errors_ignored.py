@@ -12,6 +12,7 @@ from chaosckpt.targets.api import CheckpointError, Done, Option, Pending
 from chaosckpt.targets.layout import remove_tree, step_directory
 from chaosckpt.targets.torch_save_async import TorchSaveAsync
 from chaosckpt.targets.torch_save_atomic import TorchSaveAtomic
+from chaosckpt.targets.two_tier import Generation, TwoTier
 from chaosckpt.training.state import TrainState
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -64,6 +65,44 @@ def _is_full(error: BaseException | None) -> bool:
     if error is None:
         return False
     return getattr(error, "errno", None) in FULL or _is_full(error.__cause__ or error.__context__)
+
+
+class DrainErrorLost(TwoTier):
+    """An error of the drain to shared storage is logged there, and the save is acknowledged as shared.
+
+    Caught first by durable-acknowledgement: without node-local storage, whose loss it promises to survive, the step can't be loaded.
+
+    Correct while nothing fails, and while no node is lost.
+    """
+
+    name = "canary-drain-error-lost"
+
+    def copy(self, generation: Generation) -> None:
+        """The bug: what is missing on shared storage is committed all the same."""
+        try:
+            super().copy(generation)
+        except OSError as error:
+            sys.stderr.write(f"could not drain {generation.directory}: {error}\n")
+
+
+class ErrorRetired(TorchSaveAtomic):
+    """An error in a write is logged and passed over, and each save retires the one before.
+
+    Caught first by durable-acknowledgement: what was acknowledged after the error can't be loaded, which only storage as it was at
+    that moment shows, for by the end of the attempt newer saves have taken its place.
+
+    Correct while nothing fails.
+    """
+
+    name = "canary-error-retired"
+    options: ClassVar[Mapping[str, Option]] = {"keep": 1}
+
+    def write(self, directory: Path, shared_part: dict[str, Any], own_part: dict[str, Any]) -> None:
+        """The bug: nobody hears of the error."""
+        try:
+            super().write(directory, shared_part, own_part)
+        except (OSError, RuntimeError) as error:
+            sys.stderr.write(f"could not write {directory}: {error}\n")
 
 
 class ThreadErrorLost(TorchSaveAsync):

@@ -150,6 +150,24 @@ class AddedRngCopied(TorchSaveAtomic):
             state.rng.seed(state.settings.seed, 0, state.step)
 
 
+class AddedRngUnset(TorchSaveAtomic):
+    """A rank that a larger world adds keeps the random streams with which its process began.
+
+    Caught first by full-state: nothing has restored or derived them.
+
+    Correct in the world that saved, and in every smaller one.
+    """
+
+    name = "canary-added-rng-unset"
+
+    def apply(self, state: TrainState, shared_part: dict[str, Any], own_part: dict[str, Any]) -> None:
+        """The bug: a rank without a file of its own has no streams to set."""
+        streams = state.rng.state_dict()
+        super().apply(state, shared_part, own_part)
+        if self.rank >= int(own_part["stamp"][3]):
+            state.rng.load_state_dict(streams)
+
+
 class ResizedPosition(TorchSaveAtomic):
     """A world of another size converts the data position from a rank's samples, and rounds.
 

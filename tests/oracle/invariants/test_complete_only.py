@@ -68,18 +68,59 @@ def test_optimizer_torn_or_lost(moments: tuple[str, ...], kind: str) -> None:
     assert primary.invariant == kind
 
 
-@pytest.mark.parametrize("part", ["optimizer", "scheduler", "rng", "sampler", "optimizer_scalars", "step"])
-def test_component_of_another_save_is_a_mix(part: str) -> None:
-    """A whole component that equals that of another save makes a mix of generations."""
-
+def _with_parts(*parts: str, of: int) -> object:
     def change(digest: StateDigest) -> StateDigest:
-        other = state(4, digest.rank)
-        return msgspec.structs.replace(digest, **{part: getattr(other, part)})
+        other = state(of, digest.rank)
+        return msgspec.structs.replace(digest, **{part: getattr(other, part) for part in parts})
 
-    primary = check(SCENARIO, interrupted().recovers(2, but=change).ends_well().journal()).primary
+    return change
+
+
+SMALL = ["scheduler", "sampler", "optimizer_scalars", "step"]
+
+
+@pytest.mark.parametrize("part", ["optimizer", "rng"])
+def test_component_of_another_save_is_a_mix(part: str) -> None:
+    """A whole component of bytes, or of random streams, that equals that of another save makes a mix of generations."""
+    journal = interrupted().recovers(2, but=_with_parts(part, of=4)).ends_well().journal()  # type: ignore[arg-type]
+    primary = check(SCENARIO, journal).primary
     assert primary is not None
     assert (primary.invariant, primary.error_type) == ("complete-only", "mixed-generations")
     assert "step 4 saved in attempt 0" in primary.sentence
+
+
+@pytest.mark.parametrize("part", SMALL)
+def test_counter_that_another_save_has_too_is_no_mix(part: str) -> None:
+    """A count or a setting that equals another save's may do so by chance: that it is wrong is all that is known."""
+    trial = interrupted().recovers(2, but=_with_parts(part, of=4)).ends_well()  # type: ignore[arg-type]
+    assert violated(trial)[0] == "full-state"
+    assert "complete-only" not in all_violated(trial)
+    primary = trial.verdict().primary
+    assert primary is not None
+    assert "step 4 saved in attempt 0 has the same value" in primary.sentence
+
+
+def test_halved_position_that_is_an_earlier_save_s_is_no_mix() -> None:
+    """2 -> 1 ranks: 16 / 2 is also the position of step 2, which nobody has loaded."""
+    trial = TargetJournal(faults=[["cut"]]).attempt().recovers(None).saves(2).saves(4).cut().attempt((1,), closing=True)
+    trial.recovers(4, but=_with_parts("sampler", of=2)).ends_well()  # type: ignore[arg-type]
+    assert violated(trial) == ("full-state", "lost-sampler")
+    assert "complete-only" not in all_violated(trial)
+
+
+@pytest.mark.parametrize("part", SMALL)
+def test_counters_that_go_with_bytes_of_another_save_are_its_part(part: str) -> None:
+    """Random streams of another save prove that something of it was loaded: then its count is part of the one mix."""
+    trial = interrupted().recovers(2, but=_with_parts("rng", part, of=4)).ends_well()  # type: ignore[arg-type]
+    assert violated(trial) == ("complete-only", "mixed-generations")
+    assert "full-state" not in all_violated(trial)
+
+
+def test_counters_of_the_step_that_the_state_is_said_to_be_are_its_part() -> None:
+    """Parameters of step 4 under the name of step 2, with step 2's counters: a mix, though no bytes are of step 2."""
+    trial = TargetJournal(faults=[["cut"]]).attempt().recovers(None).saves(2).saves(4).cut().attempt(closing=True)
+    trial.recovers(2, shown=4, but=_with_parts("scheduler", of=2)).ends_well()  # type: ignore[arg-type]
+    assert violated(trial) == ("complete-only", "mixed-generations")
 
 
 @pytest.mark.parametrize("sharded", [False, True])

@@ -3,10 +3,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from chaosckpt.model import journal as j
 from chaosckpt.model.digest import StateDigest
 from chaosckpt.model.verdict import Violation
 from chaosckpt.oracle import NotJudged, TargetView, check, explain
-from chaosckpt.oracle.invariants.durable_acknowledgement import durable_acknowledgement
+from chaosckpt.oracle.invariants.durable_acknowledgement import UNAUDITED, UNTRIED, durable_acknowledgement
+from tests.oracle.command_journals import SAVED, UNSAID, CommandJournal
 from tests.oracle.journals import SCENARIO, TargetJournal, operation
 from tests.oracle.states import state
 
@@ -111,7 +113,7 @@ def test_damaged_or_destroyed_since() -> None:
 
 def test_step_that_a_later_attempt_saved_again() -> None:
     """The state that a later attempt captured for that step is as good."""
-    trial = struck(fresh_start="allowed").attempt(variant="b").begins_recovery()
+    trial = struck(fresh_start="allowed").audits({2: 2, 4: 4}).attempt(variant="b").begins_recovery()
     trial.injects("EIO", operation(op="read"), "load of the recovery")
     trial.recovers(2, variant="", attempt=0).starts_save(4).exits(by="fault").ends("killed")
     assert (
@@ -123,7 +125,9 @@ def test_audits_that_prove_nothing() -> None:
     """No audit, or one that hung, is no judgement, and the explanation says so."""
     trial = closes(struck().audits({4: "no file"}, outcome="hung"))
     view = TargetView(SCENARIO, trial.journal())
-    assert durable_acknowledgement.judge(view) == NotJudged("the audit after attempt 0 hung, so it proves nothing")
+    found = durable_acknowledgement.judge(view)
+    assert isinstance(found, NotJudged)
+    assert found.reason.endswith("; the audit after attempt 0 hung, so it proves nothing")
     assert "the audit after attempt 0 hung, so it proves nothing" in explain(SCENARIO, trial.journal())
     assert isinstance(durable_acknowledgement.judge(TargetView(SCENARIO, closes(struck()).journal())), NotJudged)
 
@@ -133,3 +137,95 @@ def test_capture_of_another_world() -> None:
     trial = struck().attempt((1,), closing=True).recovers(4).saves(6).finishes().ends("finished")
     assert _found(trial.audits({4: 4, 6: 6})) is None
     assert state(4, 0, 1).world_size == 1
+
+
+STRUCK_IN_2 = operation(rank=1, op="fsync", path="shared:step-000002/rank-1.pt")
+
+
+def retired() -> TargetJournal:
+    """Attempt 0 met an EIO in the save of step 2, acknowledged it all the same, and retired it before its end."""
+    trial = TargetJournal(faults=[["errno"]]).attempt().recovers(None).starts_save(2)
+    trial.injects("EIO", STRUCK_IN_2, "persist of save 2").acknowledges(2).saves(4)
+    return trial.finishes(4).ends("finished").audits({4: 4}, asked=(2, 4))
+
+
+def test_checkpoint_that_retention_removed_is_judged_by_the_moment_of_its_acknowledgement() -> None:
+    """What the audit after the attempt can't see any more, the one of storage as it was then proves, or disproves."""
+    assert _found(closes(retired().audits({2: 2}, as_of=2))) is None
+    found = _found(closes(retired().audits({2: "no such file"}, as_of=2)))
+    assert found is not None
+    assert (found.step, found.attempt, found.error_type) == (2, 0, "OSError")
+    assert "although a fault hit rank 1's first fsync of step-000002/rank-1.pt (EIO)" in found.sentence
+    assert (
+        "the audit of storage as it was when attempt 0 had acknowledged step 2 (shared) failed: rank 0"
+        in found.sentence
+    )
+    unlisted = _found(closes(retired().audits({}, asked=(2,), as_of=2)))
+    assert unlisted is not None
+    assert unlisted.error_type == "not-retained"
+
+
+def test_target_without_a_list_is_judged_by_what_recovery_then_chooses() -> None:
+    """The step itself or a newer complete one is right; an older one, nothing, or a state that was never saved isn't."""
+    assert _found(closes(retired().audits({2: 2}, as_of=2, chosen=2))) is None
+    assert _found(closes(retired().audits({2: 4}, as_of=2, chosen=4))) is None
+    for shown, chosen, slug in ((0, j.NOTHING, "nothing-chosen"), (0, 0, "older-checkpoint"), (4, 2, "wrong-state")):
+        found = _found(closes(retired().audits({2: shown}, as_of=2, chosen=chosen)))
+        assert found is not None
+        assert found.error_type == slug, found
+
+
+def test_acknowledgement_after_an_error_that_no_audit_tells_of() -> None:
+    """It is a gap, which the verdict names; without an error, or where what fell is beyond the guarantees, it is none."""
+    for trial in (retired(), retired().audits({2: 2}, as_of=2, outcome="hung")):
+        journal = closes(trial).journal()
+        verdict = check(SCENARIO, journal)
+        assert verdict.outcome == "pass"
+        assert "durable-acknowledgement" not in verdict.judged
+        assert verdict.gaps == (f"durable-acknowledgement was not judged: {UNAUDITED}",)
+        told = "step 2 was acknowledged after a fault hit rank 1's first fsync of step-000002/rank-1.pt (EIO), and no audit"
+        assert told in explain(SCENARIO, journal)
+    for trial in (
+        TargetJournal().attempt().recovers(None).saves(2).saves(4).finishes(4).ends("finished"),
+        struck(guarantees=()).exits(by="fault"),
+    ):
+        assert check(SCENARIO, closes(trial).journal()).gaps == ()
+
+
+def erred_in_2(*left: int, torn: bool = False) -> CommandJournal:
+    """A command met an EIO in its save of step 2 and reported it as saved all the same; it left these steps."""
+    trial = CommandJournal(SAVED, faults=[["errno"]]).attempt()
+    trial.injects("EIO", operation(path="out:ckpt-2.pt"), "persist of save 2").saves(2, 4, 6)
+    trial.removes(*{2, 4, 6} - set(left))
+    return (trial.tears(2) if torn else trial).finishes()
+
+
+def test_command_that_reported_a_save_after_an_error() -> None:
+    """What lies there as a golden run left it is judged; what retention removed, or what lies there otherwise, is a gap."""
+    for trial, judged in (
+        (erred_in_2(2, 4, 6), True),
+        (erred_in_2(4, 6), False),
+        (erred_in_2(2, 4, 6, torn=True), False),
+    ):
+        verdict = trial.attempt(closing=True).says_resumed(6).finishes().verdict()
+        assert verdict.outcome == "pass", verdict
+        assert ("durable-acknowledgement" in verdict.judged) is judged
+        assert verdict.gaps == (() if judged else (f"durable-acknowledgement was not judged: {UNTRIED}",))
+        told = [
+            reason
+            for reason in verdict.unjudged
+            if "reported step 2 as saved after a fault hit rank 0's first" in reason
+        ]
+        assert bool(told) is not judged
+
+
+def test_command_without_an_error_in_a_save_has_no_gap() -> None:
+    """An error in a recovery or in retention says nothing of a save; without `--saved` nothing was promised."""
+    for label in ("load of the recovery", "retire of save 2"):
+        trial = (
+            CommandJournal(SAVED, faults=[["errno"]]).attempt().injects("EIO", operation(path="out:ckpt-2.pt"), label)
+        )
+        verdict = trial.saves(2, 4).removes(2).finishes().attempt(closing=True).says_resumed(4).finishes().verdict()
+        assert verdict.gaps == (), verdict
+    unsaid = CommandJournal(UNSAID).attempt().saves(2, said=False).finishes().attempt(closing=True).says_resumed(2)
+    assert any("name it with --saved" in reason for reason in unsaid.finishes().verdict().unjudged)

@@ -157,3 +157,22 @@ def test_older_streams_of_the_same_rank() -> None:
     primary = _primary(trial.recovers(4, but=change))
     assert primary is not None
     assert (primary.rank, primary.error_type) == (0, "repeated-rng")
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+@pytest.mark.parametrize(("ranks", "rank"), [((2, 2), 2), ((2, 2), 3), ((2, 2), 0), ((1,), 0)])
+def test_stream_that_nothing_has_set(ranks: tuple[int, ...], rank: int, sharded: bool) -> None:
+    """One stream of one rank, new or not, that is as its process began with it was neither restored nor derived."""
+
+    def change(digest: StateDigest) -> StateDigest:
+        built = state(0, rank).rng["python"]
+        return (
+            derived(digest)
+            if digest.rank != rank
+            else msgspec.structs.replace(digest, rng=derived(digest).rng | {"python": built})
+        )
+
+    primary = _primary(_moved(ranks, sharded=sharded).recovers(2, but=change))
+    assert primary is not None
+    assert (primary.invariant, primary.rank, primary.error_type) == ("full-state", rank, "unset-rng")
+    assert "python is still as the new process began with it" in primary.sentence
