@@ -127,12 +127,12 @@ def read(folder: Path) -> StoredFinding:
     path = folder / FILE
     try:
         content = path.read_bytes()
-        made = msgspec.json.decode(content, type=_Outline).format
+        made = formats.read_json(content, _Outline).format
         if made != formats.RUN:
             raise UsageError(
                 formats.refusal(str(path), made, formats.RUN, "reproduce it with the version that found it")
             )
-        return msgspec.json.decode(content, type=StoredFinding)
+        return formats.read_json(content, StoredFinding)
     except FileNotFoundError as error:
         raise UsageError(f"{folder} is no finding's folder: it has no {FILE}; name one of RUN/findings/") from error
     except (OSError, msgspec.MsgspecError) as error:

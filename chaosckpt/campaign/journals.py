@@ -39,9 +39,6 @@ class Numbered(NamedTuple):
     places: tuple[str, ...]
 
 
-_DECODER = msgspec.json.Decoder(Line)
-
-
 def read(run: Path) -> Iterator[Numbered]:
     """Every complete trial of a run, file by file, in the order in which they ended.
 
@@ -59,7 +56,7 @@ def _read_file(path: Path) -> Iterator[Numbered]:
     with path.open("rb") as file:
         for number, raw in enumerate(file, 1):
             try:
-                line = _DECODER.decode(raw)
+                line = formats.read_json(raw, Line)
             except msgspec.MsgspecError:
                 continue
             if isinstance(line.event, TrialStarted):
@@ -77,7 +74,7 @@ def _refuse_other_format(path: Path) -> None:
     with path.open("rb") as file:
         for raw in file:
             try:
-                made = msgspec.json.decode(raw, type=_FirstLine).event.format
+                made = formats.read_json(raw, _FirstLine).event.format
             except msgspec.MsgspecError:
                 continue  # a torn line, or another event
             if made != formats.RUN:

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from chaosckpt.errors import UsageError
+from chaosckpt.model import formats
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.summary import INCONCLUSIVE_SHARE
 
@@ -60,7 +61,7 @@ def load(run_directory: Path) -> FuzzOptions:
     """The options of a run, which may have been moved since. Raises UsageError where they can't be read."""
     path = run_directory / FILE
     try:
-        stored = msgspec.json.decode(path.read_bytes(), type=FuzzOptions)
+        stored = formats.read_json(path.read_bytes(), FuzzOptions)
     except FileNotFoundError as error:
         raise UsageError(f"the run {run_directory} has no {FILE}: it ended before it began; start a new run") from error
     except (OSError, msgspec.MsgspecError) as error:

@@ -16,6 +16,7 @@ from chaosckpt.campaign.preparation import CENSUS, cached, deadlines_of, prepare
 from chaosckpt.engine.golden import cache
 from chaosckpt.engine.subjects import Prepared, Subject, subject_of
 from chaosckpt.errors import UsageError
+from chaosckpt.model import formats
 from chaosckpt.model.census import Census
 from chaosckpt.model.phrasing import describe_operation
 from chaosckpt.model.scenario import Scenario
@@ -79,7 +80,7 @@ def _finding(folder: Path) -> _Case:
     stored = finding_store.read(folder)
     found = _scenario_of(folder)
     try:
-        census = msgspec.json.decode((folder / CENSUS).read_bytes(), type=Census)
+        census = formats.read_json((folder / CENSUS).read_bytes(), Census)
     except (OSError, msgspec.MsgspecError) as error:
         raise UsageError(f"{folder / CENSUS} can't be read: {error}; copy the whole folder of the finding") from error
     schedule = decode(stored.finding.shrunk, fault_kinds().values())
@@ -104,13 +105,16 @@ def _scenario_of(folder: Path) -> Scenario:
     path = folder / "scenario.toml"
     try:
         return scenario.read(path)
-    except UsageError:
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
+    except UsageError as error:
         copies = sorted(path for path in folder.glob("*.py") if path.name != SCRIPT)
-        if not copies or ".py:" not in text:
+        try:
+            data = tomllib.loads(path.read_text(encoding="utf-8"))
+            use = str(data["target"]["use"])
+        except (OSError, ValueError, RecursionError, LookupError, TypeError):
+            raise error from None
+        if not copies or ".py:" not in use:
             raise
-        data = tomllib.loads(text)
-        data["target"]["use"] = f"{copies[0].absolute()}:{data['target']['use'].rpartition(':')[2]}"
+        data["target"]["use"] = f"{copies[0].absolute()}:{use.rpartition(':')[2]}"
         return scenario.parse(data, folder)
 
 

@@ -66,7 +66,7 @@ def existing(path: str | Path) -> Path:
 
 def _refuse_other_format(run: Path) -> None:
     try:
-        made = msgspec.json.decode((run / MARK).read_bytes(), type=_Outline).format
+        made = formats.read_json((run / MARK).read_bytes(), _Outline).format
     except (OSError, msgspec.MsgspecError) as error:
         raise UsageError(f"{run / MARK} cannot be read: {error}; start a new run") from error
     if made != formats.RUN:

@@ -17,6 +17,7 @@ from typing import Literal
 
 import msgspec
 
+from chaosckpt.model import formats
 from chaosckpt.model import journal as j
 from chaosckpt.model.finding import RootCause
 from chaosckpt.model.verdict import Violation
@@ -81,7 +82,7 @@ class TrialLog:
         if self._path.exists():
             for line in self._path.read_bytes().split(b"\n"):
                 try:
-                    record = msgspec.json.decode(line, type=TrialRecord)
+                    record = formats.read_json(line, TrialRecord)
                 except msgspec.DecodeError:
                     continue
                 found[record.index] = record

@@ -66,11 +66,11 @@ def read(path: str | Path) -> MeasurementDocument:
             f"{path} can't be read: {error.strerror}; name a file that `chaosckpt measure --json` wrote"
         ) from None
     try:
-        found = msgspec.json.decode(content, type=_Outline).details.format
+        found = formats.read_json(content, _Outline).details.format
         if found != FORMAT:
             raise UsageError(formats.refusal(f"the measurement {path}", found, FORMAT, "measure again"))
-        return msgspec.json.decode(content, type=MeasurementDocument)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return formats.read_json(content, MeasurementDocument)
+    except msgspec.DecodeError as error:
         raise UsageError(
             f"{path} is not a measurement: {error}; name a file that `chaosckpt measure --json` wrote"
         ) from None

@@ -70,6 +70,8 @@ def read(path: Path) -> Scenario:
         raise UsageError(f"the scenario {path} can't be read: {error.strerror}; check the path") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"the scenario {path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
+    except RecursionError as error:
+        raise UsageError(f"the scenario {path} is nested too deeply; a scenario has tables of values only") from error
     except tomllib.TOMLDecodeError as error:
         raise UsageError(
             f"the scenario {path} is not valid TOML: {error}; docs/reference/scenario.md has an example"

@@ -46,7 +46,7 @@ def key(scenario: Scenario) -> str:
 def load(cache: Path, name: str, kind: type[Kept]) -> Kept | None:
     """What was kept under this key, or None where there is nothing that can be read."""
     try:
-        return msgspec.json.decode((cache / f"{name}.json").read_bytes(), type=kind)
+        return formats.read_json((cache / f"{name}.json").read_bytes(), kind)
     except (OSError, msgspec.MsgspecError):
         return None
 
