@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import socket
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -139,7 +140,7 @@ class CommandGolden:
         elsewhere = one
         for _ in range(_TRIES):
             own, other = (self._decoded(_paths(run.trace)) for run in (one, two))
-            found = random_parts(own, other)
+            found = random_parts(own, other, socket.gethostname())
             if not found:
                 break
             self._nonces = (*self._nonces, *found)

@@ -70,7 +70,8 @@ class NodeServer:
         self.order = itertools.count()
         self.armed = ArmedFaults(())
         self.launcher = Launcher(settings, channel)
-        self.nonces = [re.compile(pattern) for pattern in self.launcher.ready.facts.nonces]
+        self.nonces: list[re.Pattern[str]] = []
+        self.decode(settings.nonces)
 
     def run(self) -> None:
         """Serve until told to stop or until the runner's channel ends."""
@@ -346,8 +347,8 @@ class NodeServer:
         self.settings = msgspec.structs.replace(settings, directory=self.settings.directory, gate=self.settings.gate)
 
     def decode(self, patterns: Sequence[str]) -> None:
-        """From the next attempt on, what these expressions match in a path is read as `*`."""
-        self.nonces = [re.compile(pattern) for pattern in patterns]
+        """From the next attempt on, what these expressions match in a path is read as `*`, as is what the target declares."""
+        self.nonces = [re.compile(pattern) for pattern in (*self.launcher.ready.facts.nonces, *patterns)]
 
     # The ranks' side
 

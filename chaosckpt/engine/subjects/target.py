@@ -40,7 +40,8 @@ class TargetSubject(Subject):
         return is_target_file(self.scenario.target.use)
 
     def open_arena(self) -> Arena:
-        return open_local(self.scenario, self.modules)
+        known = () if self.prepared is None else self.prepared.census.nonces
+        return open_local(self.scenario, self.modules, nonces=known)
 
     def golden_runs(self, progress: Callable[[str], None]) -> Prepared:
         progress("starting the first node")

@@ -49,6 +49,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     import_path: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     """Modules that a rehearsal on an equal node met: imported instead of rehearsing again."""
+    nonces: tuple[str, ...] = ()
+    """Expressions for the parts of file names that golden runs saw drawn anew in each run, beside those that the target declares."""
     directory: str = ""
     """Where this node keeps logs: outside of every tracked root."""
     command: CommandNodeSettings | None = None
