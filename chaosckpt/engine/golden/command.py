@@ -30,7 +30,7 @@ from chaosckpt.engine.golden.command_facts import SHOWN, CommandFacts, Golden, f
 from chaosckpt.engine.golden.command_run import Run, run_command
 from chaosckpt.engine.node.rank_process import decode_path
 from chaosckpt.engine.runner.arena import Arena
-from chaosckpt.engine.runner.command_arena import files_in_out
+from chaosckpt.engine.runner.command_arena import files_in_out, why_shared
 from chaosckpt.engine.wire.storage import shortage
 from chaosckpt.errors import UsageError
 from chaosckpt.gate.replay import replay
@@ -88,6 +88,8 @@ def _tier(path: str) -> str:
 
 LARGEST_TRACE_BYTES = 256 << 20
 _TRIES = 2
+_UNREACHED = re.compile("connection refused|unreachable|name resolution|name or service not known", re.IGNORECASE)
+"""What programs print when they don't find a peer."""
 
 
 class CommandGolden:
@@ -314,6 +316,11 @@ class CommandGolden:
             if run.refused
             else ""
         )
+        if not refused and not why_shared(self.command) and _UNREACHED.search(run.output):
+            refused = (
+                "; it runs in a network of its own, without other machines and without what listens on this one (give it this "
+                "machine's with --allow-network)"
+            )
         tail = run.output.strip()[-SHOWN:] or "nothing"
         raise UsageError(
             f"{what} of the command {run.outcome} without any fault{refused}{shortage(self.arena.directory)}; output: {tail}"

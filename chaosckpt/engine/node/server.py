@@ -24,6 +24,7 @@ from typing import Any
 import msgspec
 
 from chaosckpt.commands.naming import FileSeen
+from chaosckpt.engine.node import network
 from chaosckpt.engine.node.armed import ArmedFaults
 from chaosckpt.engine.node.launcher import Launcher
 from chaosckpt.engine.node.mutation import mutate
@@ -451,6 +452,8 @@ def main() -> None:
         return  # whoever started it was interrupted before it had said anything
     sys.path[:0] = [entry for entry in settings.import_path if entry not in sys.path]
     try:
+        if settings.command is not None and settings.command.own_network:
+            network.enter()  # while this process has one thread, and nothing of it talks over the network
         node = NodeServer(channel, settings)
     except (ChaosckptError, OSError) as error:
         with contextlib.suppress(OSError):  # the runner may be gone

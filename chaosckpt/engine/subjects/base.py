@@ -103,6 +103,10 @@ class Subject(ABC):
     def open_arena(self) -> Arena:
         """An arena on this machine, warm as far as it is known how."""
 
+    def workers(self, wanted: int) -> tuple[int, str]:
+        """How many trials of it can run side by side on one machine, of so many wanted; and why not all, in a sentence."""
+        return wanted, ""
+
     @abstractmethod
     def golden_runs(self, progress: Callable[[str], None]) -> Prepared:
         """Run it without faults, on an arena of its own, in every topology. Raises UsageError when it doesn't end well."""

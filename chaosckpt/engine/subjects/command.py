@@ -20,6 +20,7 @@ from chaosckpt.engine.runner.command_arena import (
     out_of,
     result_of,
     same_result,
+    why_shared,
 )
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.runner.ranks import Record
@@ -71,6 +72,16 @@ class CommandSubject(Subject):
 
     def open_arena(self) -> Arena:
         return open_command_arena(self.scenario, self.command, self.modules)
+
+    def workers(self, wanted: int) -> tuple[int, str]:
+        """One, where its runs would share a network: they may all be told the same port."""
+        why = why_shared(self.command) if wanted > 1 else ""
+        if not why:
+            return wanted, ""
+        return 1, (
+            f"1 worker instead of {wanted}: runs side by side could collide on a port such as MASTER_PORT, because they share this "
+            f"machine's network ({why})"
+        )
 
     def golden_runs(self, progress: Callable[[str], None]) -> Prepared:
         if gate_mode.choose(self.scenario) != "seccomp":

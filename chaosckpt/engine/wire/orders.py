@@ -28,6 +28,8 @@ class CommandNodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Directories outside the tiers where it may change files; None: anywhere."""
     network: bool = False
     """Whether it may connect to other machines."""
+    own_network: bool = False
+    """Whether the node makes a network of its own for it (chaosckpt/engine/node/network.py)."""
     checkpoints: str = ""
     """The glob of its checkpoints (chaosckpt/commands/naming.py)."""
 
