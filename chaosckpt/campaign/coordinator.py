@@ -103,7 +103,7 @@ class Campaign:
         options, run = self.options, self.options.run_directory
         store_census(prepared.census, run)
         kinds = subject.kinds()
-        investigator = Investigator(options, prepared.census, kinds, self.pipe.progress)
+        investigator = Investigator(options, prepared.census, kinds, self.pipe.progress, prepared.modules)
         self.search = Search(
             options,
             prepared.census,

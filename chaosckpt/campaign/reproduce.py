@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -10,11 +11,12 @@ import msgspec
 
 from chaosckpt.campaign import finding_store
 from chaosckpt.campaign.execution import Executor, SharedExclusiveLock
-from chaosckpt.campaign.findings.evidence import described
+from chaosckpt.campaign.findings.evidence import CODE, described
 from chaosckpt.campaign.options import ReproduceOptions, parse_trial
 from chaosckpt.campaign.preparation import CENSUS, cached, deadlines_of, prepare
 from chaosckpt.engine.golden import cache
 from chaosckpt.engine.subjects import Prepared, Subject, subject_of
+from chaosckpt.engine.wire import versions
 from chaosckpt.errors import UsageError
 from chaosckpt.model.census import Census
 from chaosckpt.model.phrasing import describe_operation
@@ -100,18 +102,42 @@ def _finding(folder: Path) -> _Case:
 
 
 def _scenario_of(folder: Path) -> Scenario:
-    """The finding's scenario. Its target's file is the one it was found with as long as that is there, else the copy."""
-    path = folder / "scenario.toml"
+    """The finding's scenario. Its code is what it was found with as long as all of that is there, else the copy."""
     try:
-        return scenario.read(path)
+        found = scenario.read(folder / "scenario.toml")
     except UsageError:
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-        copies = sorted(path for path in folder.glob("*.py") if path.name != SCRIPT)
-        if not copies or ".py:" not in text:
+        copy = _of_copy(folder)
+        if copy is None:
             raise
-        data = tomllib.loads(text)
-        data["target"]["use"] = f"{copies[0].absolute()}:{data['target']['use'].rpartition(':')[2]}"
-        return scenario.parse(data, folder)
+        return copy
+    copy = _of_copy(folder)
+    return copy if copy is not None and _lacks_code(found, copy) else found
+
+
+def _of_copy(folder: Path) -> Scenario | None:
+    """The scenario with the code that lies in the folder; None where none does, or it can't be read."""
+    place = folder / CODE if (folder / CODE).is_dir() else folder
+    try:
+        data = tomllib.loads((folder / "scenario.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    copied = {path.name: path.absolute() for path in place.glob("*.py") if place != folder or path.name != SCRIPT}
+    file, _, name = str(data.get("target", {}).get("use", "")).rpartition(":")
+    own = copied.get(os.path.basename(file)) or copied.get(f"copy_of_{os.path.basename(file)}")
+    if own is not None:
+        data["target"]["use"] = f"{own}:{name}"
+    elif words := [word for word in data.get("command", {}).get("argv", ()) if os.path.basename(word) in copied]:
+        argv = [os.path.basename(word) if word in words else word for word in data["command"]["argv"]]
+        data["command"] |= {"argv": argv, "directory": str(place.absolute())}
+    else:
+        return None
+    return scenario.parse(data, folder)
+
+
+def _lacks_code(found: Scenario, copy: Scenario) -> bool:
+    """Whether a script, or a module that the copied code imports, isn't where it was any more."""
+    then, now = subject_of(copy).sources(), subject_of(found).sources()
+    return not (set(then.files) <= set(now.files) and len(now.roots) >= len(then.roots))
 
 
 def _trial(options: ReproduceOptions) -> _Case:
@@ -129,7 +155,7 @@ def _trial(options: ReproduceOptions) -> _Case:
 
 
 def _versions(then: dict[str, str]) -> list[str]:
-    now = cache.environment()
+    now = cache.environment() | versions.of(*then)
     return [
         f"{name} was {then.get(name, 'unknown')} and is {now.get(name, 'unknown')}"
         for name in sorted(set(then) | set(now))
