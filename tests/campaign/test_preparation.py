@@ -65,3 +65,28 @@ def test_golden_results_hold_only_for_the_code_that_they_were_made_with(
     (tmp_path / "library.py").write_text("two")
     assert cached(scenario) is None
     assert cache.key(scenario, subject.sources()) != key
+
+
+DATED = """
+import glob, json, os, re, sys, time
+out = sys.argv[1]
+have = sorted(int(re.search(r"ckpt-(\\d+)", path)[1]) for path in glob.glob(f"{out}/run-*/ckpt-*.json"))
+directory = f"{out}/run-{time.strftime('%Y%m%d-%H%M')}"
+os.makedirs(directory, exist_ok=True)
+open(f"{directory}/events.{time.time_ns()}.{os.getpid()}", "w").close()
+for step in range((have or [0])[-1] + 1, 5):
+    with open(f"{directory}/ckpt-{step}.json", "w") as file:
+        json.dump({"step": step}, file)
+"""
+"""Saves into a directory that is called after the minute in which it began, beside a log that is called after its process."""
+
+
+def test_checkpoints_below_a_dated_directory_are_found_in_the_next_minute_too(tmp_path: Path) -> None:
+    """Goal: neither the census nor the glob that is guessed holds a time or a process number."""
+    (tmp_path / "dated.py").write_text(DATED)
+    scenario = scenario_of(python(tmp_path / "dated.py", "{out}"), tmp_path)
+    prepared = prepare(msgspec.structs.replace(scenario, topology=TopologySettings(ranks=((1,),))))
+    assert prepared.facts is not None
+    assert prepared.facts.checkpoints == "{out}/run-*/ckpt-*.json"
+    written = {point.address.path for point in prepared.census.main.points if point.address.op == "write"}
+    assert written == {f"out:run-*/ckpt-{step}.json" for step in range(1, 5)}

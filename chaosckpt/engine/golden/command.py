@@ -121,7 +121,7 @@ class CommandGolden:
             cold = run_command(self.arena, self.command, first, report_modules=True)
             one = self._finished(cold, "the first golden run")
         self.modules = one.modules
-        self._take_a_guess(one)
+        glob = self._guess(one)
         if one.modules:
             self._progress("warming up")
         # In another directory, since what holds the path of {out} differs from trial to trial.
@@ -131,6 +131,8 @@ class CommandGolden:
             record = "data" if size <= LARGEST_TRACE_BYTES else "operations"
             two = self._finished(run_command(self.arena, self.command, first, record=record), "the second golden run")
             one, two = self._alike(first, one, two, record)
+            if glob is not None:
+                self._take(guessed([path for path, _, _ in one.files]) or glob)
             self._check(one, two)
             return self._measured(first, others, one, two, with_data=record == "data")
 
@@ -160,10 +162,10 @@ class CommandGolden:
         nonces = [re.compile(pattern) for pattern in self._nonces]
         return [decode_path(path, nonces) for path in paths]
 
-    def _take_a_guess(self, run: Run) -> None:
-        """Without a glob of the user's, the files of a run may suggest one."""
+    def _guess(self, run: Run) -> str | None:
+        """Without a glob of the user's, the one that the files of a run suggest."""
         if self._naming is not None:
-            return
+            return None
         files = [path for path, _, _ in run.files]
         glob = guessed(files) or guessed_rolling(made_anew(run.trace), files)
         if glob is None:
@@ -172,6 +174,10 @@ class CommandGolden:
                 f"none of the files that the command left looks like a checkpoint; name the checkpoints with --checkpoints, as in "
                 f"'{{out}}/ckpt-*'. The command left: {there} (out: stands for {{out}})"
             )
+        return glob
+
+    def _take(self, glob: str) -> None:
+        """Go on with a glob that was guessed."""
         self.command = msgspec.structs.replace(self.command, checkpoints=glob)
         self._naming = Naming(glob)
         self._remarks.append(

@@ -64,7 +64,11 @@ def is_forked(command: CommandSettings) -> bool:
 
 def why_shared(command: CommandSettings) -> str:
     """Why runs of it share this machine's network, where two can't have the same port; empty where each node has its own."""
-    return "--allow-network gives it this machine's network" if command.allow_network else network.problem()
+    shared = "the command shares this machine's network"
+    if command.allow_network:
+        return f"with --allow-network {shared}"
+    problem = network.problem()
+    return problem and f"{problem}, so that {shared}"
 
 
 def _node_settings(command: CommandSettings, directory: Path) -> CommandNodeSettings:

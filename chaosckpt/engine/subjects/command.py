@@ -89,8 +89,7 @@ class CommandSubject(Subject):
         if not why:
             return wanted, ""
         return 1, (
-            f"1 worker instead of {wanted}: runs side by side could collide on a port such as MASTER_PORT, because they share this "
-            f"machine's network ({why})"
+            f"1 worker instead of {wanted}: {why}, where runs side by side could collide on a port such as MASTER_PORT"
         )
 
     def golden_runs(self, progress: Callable[[str], None]) -> Prepared:

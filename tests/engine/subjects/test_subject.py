@@ -80,7 +80,7 @@ def test_commands_that_share_a_network_run_one_at_a_time(command: Scenario, monk
     assert command.command is not None
     online = msgspec.structs.replace(command, command=msgspec.structs.replace(command.command, allow_network=True))
     count, why = subject_of(online).workers(4)
-    assert (count, "--allow-network gives it this machine's network" in why) == (1, True)
+    assert (count, "with --allow-network the command shares this machine's network, where" in why) == (1, True)
     monkeypatch.setattr(network, "problem", lambda: "a network namespace is refused (Operation not permitted)")
     count, why = subject_of(command).workers(4)
     assert (count, "refused (Operation not permitted)" in why) == (1, True)
