@@ -75,7 +75,7 @@ def problem() -> str:
 
 def enter() -> None:
     """Give this process, which must have one thread only, and all that it will start a network of their own. Raises OSError."""
-    own, routes = list(_own_addresses()), {family: _towards(family) for family in _ANYWHERE}
+    own, routes = list(_own_addresses()), _routes()
     uid, gid = os.geteuid(), os.getegid()
     _unshare(_CLONE_NEWNET if uid == 0 else _CLONE_NEWNET | _CLONE_NEWUSER)
     if uid != 0:
@@ -86,12 +86,13 @@ def enter() -> None:
         _raise_up("lo")
         numbers = _interfaces(netlink, own)
         for interface, address in own:
-            with suppress(FileExistsError):
+            with suppress(OSError):  # what then is missing shows when it is tried
                 netlink.add_address(numbers[interface], address)
         for family, source in routes.items():
             holder = next((one.interface for one in own if one.address == source), None)
             if holder is not None:
-                netlink.add_default(family, numbers[holder], source)
+                with suppress(OSError):
+                    netlink.add_default(family, numbers[holder], source)
         for server in _name_servers() - {one.address for one in own}:
             with suppress(OSError):
                 netlink.add_unreachable(server)
@@ -228,10 +229,14 @@ def _own_addresses() -> Iterator[_Own]:
 
 def _towards(family: int) -> bytes:
     """The own address from which others are reached; empty where none is."""
-    with socket.socket(family, socket.SOCK_DGRAM) as question, suppress(OSError):
+    with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as question:
         question.connect((_ANYWHERE[socket.AddressFamily(family)], 9))
         return socket.inet_pton(family, question.getsockname()[0])
     return b""
+
+
+def _routes() -> dict[socket.AddressFamily, bytes]:
+    return {family: _towards(family) for family in _ANYWHERE}
 
 
 def _name_servers() -> set[bytes]:
@@ -260,12 +265,12 @@ def _names() -> set[str]:
 
 def _try() -> str:
     """Enter one, and see whether what a job needs is there; says what is missing."""
-    own, names = set(_own_addresses()), _names()
+    own, routes, names = set(_own_addresses()), _routes(), _names()
     try:
         enter()
     except OSError as error:
         return error.strerror or str(error)
-    if not {one.address for one in own} <= {one.address for one in _own_addresses()}:
+    if routes != _routes() or not {one.address for one in own} <= {one.address for one in _own_addresses()}:
         return "the machine's own addresses can't be had in a network namespace"
     if not names <= _names():
         return "the machine's own name is known to its name server only, which can't be asked from a network namespace"
