@@ -100,6 +100,12 @@ def load_target(use: str) -> type[Target]:
 target = load_target
 
 
+def module_of_target(name: str) -> str:
+    """The module of a registered target, without importing it; empty where there is none of this name."""
+    entry = _entries("targets").get(name)
+    return "" if entry is None else entry.module
+
+
 def is_target_file(spec: str) -> bool:
     """Whether this names a target by file and class, such as `my_target.py:MyTarget`."""
     return ".py:" in spec or spec.endswith(".py")

@@ -142,6 +142,7 @@ class RaySite(Site):
             count,
             None if where is None else Path(where),
             modules=prepared.modules,
+            nonces=prepared.census.nonces,
             gate=prepared.gate == "seccomp",
         )
 

@@ -84,11 +84,13 @@ class Campaign:
     def run(self) -> CampaignSummary:
         """Prepare, search, sum up."""
         options, progress = self.options, self.pipe.preparing
-        workers = options.workers or default_workers()
         with ExitStack() as stack:
             self.site = stack.enter_context(site_of(subject_of(options.scenario), options, progress))
             prepared = prepare(options.scenario, progress=progress)
             subject = subject_of(options.scenario, prepared)
+            workers, fewer = subject.workers(options.workers or default_workers())
+            if fewer:
+                prepared = msgspec.structs.replace(prepared, remarks=(*prepared.remarks, fewer))
             self.options = msgspec.structs.replace(options, scenario=subject.scenario)
             for remark in prepared.remarks:
                 progress(remark)
@@ -101,7 +103,7 @@ class Campaign:
         options, run = self.options, self.options.run_directory
         store_census(prepared.census, run)
         kinds = subject.kinds()
-        investigator = Investigator(options, prepared.census, kinds, self.pipe.progress)
+        investigator = Investigator(options, prepared.census, kinds, self.pipe.progress, prepared.modules)
         self.search = Search(
             options,
             prepared.census,

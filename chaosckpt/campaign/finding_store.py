@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -49,8 +49,12 @@ class _Outline(msgspec.Struct, frozen=True):
 class FindingStore:
     """The findings of one run directory."""
 
-    def __init__(self, options: FuzzOptions, census: Census, kinds: Mapping[str, type[Fault]]) -> None:
+    def __init__(
+        self, options: FuzzOptions, census: Census, kinds: Mapping[str, type[Fault]], modules: Sequence[str] = ()
+    ) -> None:
+        """`modules` are what the ranks are known to import."""
         self._options = options
+        self._modules = modules
         self._census = census
         self._kinds = tuple(sorted(kinds))
         self._directory = options.run_directory / DIRECTORY
@@ -95,7 +99,7 @@ class FindingStore:
                 file.write(journal.trial, event)
             file.close()
         environment = dict(self._census.environment)
-        evidence = collect(folder, scenario, self._census, schedule, finding.violation, shrunk, watch)
+        evidence = collect(folder, scenario, self._census, schedule, finding.violation, shrunk, watch, self._modules)
         stored = StoredFinding(
             finding=finding, raw=tuple(group.raw), environment=environment, evidence=evidence, plugins=self._kinds
         )

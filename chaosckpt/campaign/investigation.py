@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 import structlog
@@ -42,10 +42,11 @@ class Investigator:
         census: Census,
         kinds: Mapping[str, type[Fault]],
         progress: Callable[[Progress], None],
+        modules: Sequence[str] = (),
     ) -> None:
         self._options = options
         self._census = census
-        self._store = FindingStore(options, census, kinds)
+        self._store = FindingStore(options, census, kinds, modules)
         self._copies = options.run_directory / "replays" / "storage"
         self._groups = Groups()
         self._lock = threading.Lock()

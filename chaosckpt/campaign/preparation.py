@@ -11,6 +11,7 @@ from chaosckpt.engine.golden import cache
 from chaosckpt.engine.runner import gate_mode
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.subjects import Prepared, subject_of
+from chaosckpt.engine.wire import versions
 from chaosckpt.model.census import Census
 from chaosckpt.model.scenario import Scenario
 
@@ -24,17 +25,25 @@ def prepare(scenario: Scenario, *, progress: Callable[[str], None] = lambda text
         return found
     subject = subject_of(scenario)
     prepared = subject.golden_runs(progress)
+    code = subject.sources(prepared.modules)
+    environment = prepared.census.environment | versions.of(*code.packages)
+    census = msgspec.structs.replace(prepared.census, environment=environment)
+    prepared = msgspec.structs.replace(prepared, census=census, code=code.digest())
     if subject.cached:
-        cache.store(cache.directory(), cache.key(scenario), prepared)
+        cache.store(cache.directory(), cache.key(scenario, subject.sources()), prepared)
     return prepared
 
 
 def cached(scenario: Scenario) -> Prepared | None:
     """What an equal scenario, with equal code and versions, was prepared as before; None where that can't be known."""
-    if not subject_of(scenario).cached:
+    subject = subject_of(scenario)
+    if not subject.cached:
         return None
-    found = cache.load(cache.directory(), cache.key(scenario), Prepared)
-    return found if found is not None and found.gate == gate_mode.choose(scenario) else None
+    found = cache.load(cache.directory(), cache.key(scenario, subject.sources()), Prepared)
+    if found is None or found.gate != gate_mode.choose(scenario):
+        return None
+    # What is imported by names that are known at run time only isn't in the key.
+    return found if found.code == subject.sources(found.modules).digest() else None
 
 
 def store_census(census: Census, run: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -10,11 +11,12 @@ import msgspec
 
 from chaosckpt.campaign import finding_store
 from chaosckpt.campaign.execution import Executor, SharedExclusiveLock
-from chaosckpt.campaign.findings.evidence import described
+from chaosckpt.campaign.findings.evidence import CODE, described
 from chaosckpt.campaign.options import ReproduceOptions, parse_trial
 from chaosckpt.campaign.preparation import CENSUS, cached, deadlines_of, prepare
 from chaosckpt.engine.golden import cache
 from chaosckpt.engine.subjects import Prepared, Subject, subject_of
+from chaosckpt.engine.wire import versions
 from chaosckpt.errors import UsageError
 from chaosckpt.model import formats
 from chaosckpt.model.census import Census
@@ -101,21 +103,47 @@ def _finding(folder: Path) -> _Case:
 
 
 def _scenario_of(folder: Path) -> Scenario:
-    """The finding's scenario. Its target's file is the one it was found with as long as that is there, else the copy."""
-    path = folder / "scenario.toml"
+    """The finding's scenario. Its code is what it was found with as long as all of that is there, else the copy."""
     try:
-        return scenario.read(path)
-    except UsageError as error:
-        copies = sorted(path for path in folder.glob("*.py") if path.name != SCRIPT)
-        try:
-            data = tomllib.loads(path.read_text(encoding="utf-8"))
-            use = str(data["target"]["use"])
-        except (OSError, ValueError, RecursionError, LookupError, TypeError):
-            raise error from None
-        if not copies or ".py:" not in use:
+        found = scenario.read(folder / "scenario.toml")
+    except UsageError:
+        copy = _of_copy(folder)
+        if copy is None:
             raise
-        data["target"]["use"] = f"{copies[0].absolute()}:{use.rpartition(':')[2]}"
-        return scenario.parse(data, folder)
+        return copy
+    copy = _of_copy(folder)
+    return copy if copy is not None and _lacks_code(found, copy) else found
+
+
+def _of_copy(folder: Path) -> Scenario | None:
+    """The scenario with the code that lies in the folder; None where none does, or it can't be read."""
+    place = folder / CODE if (folder / CODE).is_dir() else folder
+    try:
+        data = tomllib.loads((folder / "scenario.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    tables = {name: table for name, table in data.items() if isinstance(table, dict)}
+    copied = {path.name: path.absolute() for path in place.glob("*.py") if place != folder or path.name != SCRIPT}
+    file, _, name = str(tables.get("target", {}).get("use", "")).rpartition(":")
+    argv = tables.get("command", {}).get("argv")
+    words = [str(word) for word in argv] if isinstance(argv, list) else []
+    own = copied.get(os.path.basename(file)) or copied.get(f"copy_of_{os.path.basename(file)}")
+    if own is not None:
+        data["target"]["use"] = f"{own}:{name}"
+    elif words := [
+        word for word in map(str, tables.get("command", {}).get("argv") or ()) if os.path.basename(word) in copied
+    ]:
+        argv = [os.path.basename(word) if word in words else word for word in data["command"]["argv"]]
+        data["command"] |= {"argv": argv, "directory": str(place.absolute())}
+    else:
+        return None
+    return scenario.parse(data, folder)
+
+
+def _lacks_code(found: Scenario, copy: Scenario) -> bool:
+    """Whether a script, or a module that the copied code imports, isn't where it was any more."""
+    then, now = subject_of(copy).sources(), subject_of(found).sources()
+    return not (set(then.files) <= set(now.files) and len(now.roots) >= len(then.roots))
 
 
 def _trial(options: ReproduceOptions) -> _Case:
@@ -133,7 +161,7 @@ def _trial(options: ReproduceOptions) -> _Case:
 
 
 def _versions(then: dict[str, str]) -> list[str]:
-    now = cache.environment()
+    now = cache.environment() | versions.of(*then)
     return [
         f"{name} was {then.get(name, 'unknown')} and is {now.get(name, 'unknown')}"
         for name in sorted(set(then) | set(now))

@@ -16,6 +16,7 @@ from typing import Literal
 
 import msgspec
 
+from chaosckpt.engine.node import network
 from chaosckpt.engine.runner import gate_mode
 
 State = Literal["ok", "limited", "missing"]
@@ -41,6 +42,7 @@ def run() -> tuple[Check, ...]:
         kernel,
         gate,
         ptrace,
+        networks,
         descriptors,
         shared_memory,
         temporary_space,
@@ -104,6 +106,18 @@ def ptrace() -> Check:
         found=f"Yama scope {scope}",
         remedy="run as root: sysctl kernel.yama.ptrace_scope=1",
     )
+
+
+def networks() -> Check:
+    """A network of its own for each worker of a command, so that all of them can use one port."""
+    name, problem = "networks", network.problem()
+    if not problem:
+        return Check(name=name, state="ok", found="each worker of a command has a network of its own")
+    remedy = (
+        "commands are tested with one worker; allow unprivileged user namespaces (as root: sysctl user.max_user_namespaces=10000, "
+        "on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0), also in the sandbox"
+    )
+    return Check(name=name, state="limited", found=problem, remedy=remedy)
 
 
 def descriptors() -> Check:

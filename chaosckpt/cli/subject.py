@@ -79,7 +79,11 @@ _SIGNS: tuple[Callable[[Any], Any], ...] = (
         is_flag=True,
         help="Allow the command to change files outside the directories that chaosckpt provides.",
     ),
-    click.option("--allow-network", is_flag=True, help="Allow the command to connect to other machines."),
+    click.option(
+        "--allow-network",
+        is_flag=True,
+        help="Allow the command to connect to other machines. It then shares this machine's network, and one trial runs at a time.",
+    ),
 )
 _NAMES = (
     "checkpoints", "resumed", "saved", "result", "result_command", "tolerance", "resume_argv", "track", "ranks", "cold", "allow",

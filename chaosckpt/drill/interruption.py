@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from chaosckpt.engine.golden.census import drawn_anew, paths_of
 from chaosckpt.engine.golden.census import points as points_of
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun
@@ -21,6 +22,7 @@ from chaosckpt.model.fault import Trigger
 from chaosckpt.model.operation import MARK, WRITING, When
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import AttemptPlan, Schedule
+from chaosckpt.model.topology import Topology
 
 _FIRST = Deadlines(golden_seconds=5.0, floor_seconds=10.0, factor=3.0)
 
@@ -38,8 +40,30 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rehearse(arena: Arena, scenario: Scenario, later_step: int) -> Rehearsal:
-    """Run the job once, on emptied storage, and note what the save of `later_step` does."""
+    """Run the job twice, on emptied storage, and note what the save of `later_step` does; again where file names are drawn anew."""
     topology = scenario.topology.topologies[0]
+    nonces: tuple[str, ...] = ()
+    while True:
+        one, two = (_recorded(arena, topology) for _ in range(2))
+        paths, others = (paths_of(arena, run[-1], nonces) for run in (one, two))
+        known, nonces = nonces, drawn_anew(arena, paths, others, nonces)
+        if known or not nonces:
+            break
+    run, outcome, kept = two
+    found = points_of(kept)
+    skipped = unsteady(found)
+    chosen = tuple(
+        point
+        for index, point in enumerate(found)
+        if point.label.step == later_step and point.address.op in _CHANGING and index not in skipped
+    )
+    return Rehearsal(
+        points=chosen, outcome=outcome, deadlines=Deadlines(golden_seconds=max(0.5, run.seconds), factor=3.0)
+    )
+
+
+def _recorded(arena: Arena, topology: Topology) -> tuple[AttemptRun, str, list[list[Labelled]]]:
+    """One run without faults from the start, how it ended, and its operations."""
     arena.reset()
     order = AttemptOrder(
         attempt=0,
@@ -54,16 +78,7 @@ def rehearse(arena: Arena, scenario: Scenario, later_step: int) -> Rehearsal:
     kept: list[list[Labelled]] = []
     for node in arena.distinct():
         kept.extend(node.records())
-    found = points_of(kept)
-    skipped = unsteady(found)
-    chosen = tuple(
-        point
-        for index, point in enumerate(found)
-        if point.label.step == later_step and point.address.op in _CHANGING and index not in skipped
-    )
-    return Rehearsal(
-        points=chosen, outcome=outcome, deadlines=Deadlines(golden_seconds=max(0.5, run.seconds), factor=3.0)
-    )
+    return run, outcome, kept
 
 
 def cuts(points: Sequence[Point], count: int) -> tuple[Cut, ...]:

@@ -112,6 +112,8 @@ class Census(msgspec.Struct, frozen=True, kw_only=True):
     """On the storage after so many operations of the main run recovery was run, to see whether anything is left."""
     gaps: tuple[RecoveryGap, ...] = ()
     """Those of them after which too little was left."""
+    nonces: tuple[str, ...] = ()
+    """Expressions for the parts of a target's file names that differed from run to run, beside those that it declares."""
 
     @property
     def main(self) -> GoldenRun:

@@ -101,6 +101,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     storage: StoredStorage = StoredStorage(missing="no replay showed the violation again")
     traceback: str = ""
     versions: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    """The local modules that the code under test imports, by name."""
     no_script: str = ""
     claim: str = ""
     """What reproduce.py checks, in one sentence."""

@@ -199,4 +199,6 @@ def _contents(scenario: Scenario, evidence: Evidence) -> list[str]:
             own[script] = "the command's script, as it was"
     if evidence.claim and not evidence.no_script:
         own |= {NAME: "shows the fault by a plain recovery", "storage/": "the stored files as the crash left them"}
+    if evidence.modules:
+        own["code/"] = "the code under test with the local modules that it imports, as they were"
     return [f"- `{entry}`: {what}" for entry, what in {**FILES, **own}.items()]

@@ -95,8 +95,9 @@ class Target:
     """Base class of checkpointers under test. A subclass has to define `save` and `recover`; all else has a default.
 
     Class attributes are what a target claims: `guarantees` it keeps, storage `tiers` it uses, `strategies` it can save,
-    `nonces` (regular expressions for the parts of its file names that differ from run to run), `options` it knows, with
-    their defaults. `keeps_rng`: ranks that exist before and after a world-size change get their own random streams back.
+    `nonces` (regular expressions for the parts of its file names that differ from run to run, beyond those that two
+    golden runs tell), `options` it knows, with their defaults.
+    `keeps_rng`: ranks that exist before and after a world-size change get their own random streams back.
     `outstanding`: how many saves it lets be under way at once, the newest included. `abandoned`: how many checkpoints'
     worth of bytes crashes may leave behind for good. A subclass that defines `__init__(self, context)` need not call
     this one's. One target object lives as long as its rank's process.

@@ -17,6 +17,7 @@ from chaosckpt.campaign.execution import Executor, SharedExclusiveLock
 from chaosckpt.campaign.investigation import Investigator
 from chaosckpt.campaign.options import FuzzOptions
 from chaosckpt.campaign.preparation import deadlines_of, prepare
+from chaosckpt.campaign.reproduce import _scenario_of as scenario_of_finding
 from chaosckpt.campaign.store import TrialRecord
 from chaosckpt.engine.subjects import subject_of
 from chaosckpt.faults.cut import Cut
@@ -59,13 +60,23 @@ class InPlace(Target):
 
     def load(self, state, step):
         path = self.shared / f"step-{step}" / f"rank-{self.rank}.pt"
-        value = self.together(f"loading {path}", lambda: torch.load(path))
+        from my_library import files
+
+        value = self.together(f"loading {path}", lambda: files.load(path))
         state.load_state_dict(value["shared"])
         state.load_rank_state_dict(value["own"])
 
 
 TRIED = 1
 '''
+LIBRARY = {"my_library/__init__.py": "", "my_library/files.py": "import torch\nload = torch.load\n"}
+"""Beside the code under test, which is not to be tried without it."""
+
+
+def with_library(directory: Path) -> None:
+    for name, text in LIBRARY.items():
+        (directory / name).parent.mkdir(exist_ok=True)
+        (directory / name).write_text(text)
 
 
 def found(scenario: Scenario, directory: Path, path: str, step: int) -> Path:
@@ -119,6 +130,7 @@ def reproduce(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("target")
     (directory / "mine.py").write_text(IN_PLACE)
+    with_library(directory)
     scenario = Scenario(
         name="mine",
         target=TargetSettings(use=f"{directory / 'mine.py'}:InPlace"),
@@ -133,7 +145,9 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("command")
     scenario = read(SCRIPTS / "plain-in-place.toml")
     assert scenario.command is not None
-    shutil.copy(SCRIPTS / "plain_in_place.py", directory)
+    text = (SCRIPTS / "plain_in_place.py").read_text().replace("torch.load(", "my_library.files.load(")
+    (directory / "plain_in_place.py").write_text(text.replace("import re\n", "import re\nimport my_library.files\n"))
+    with_library(directory)
     argv = tuple("plain_in_place.py" if word.endswith(".py") else word for word in scenario.command.argv[1:])
     settings = msgspec.structs.replace(scenario.command, argv=(sys.executable, *argv), directory=str(directory))
     return found(msgspec.structs.replace(scenario, command=settings), directory, "out:ckpt-4.pt", 4)
@@ -168,6 +182,33 @@ def test_a_mended_target_is_told_from_a_broken_one(target, copy):
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
     assert "Chosen(step=2)" in done.stdout
     assert done.stdout.splitlines()[-1] == "The fault is not there."
+
+
+@pytest.mark.parametrize("kind", ["target", "command"])
+def test_elsewhere_the_code_in_the_folder_is_replayed_with_all_that_it_imports(kind, copy, request):
+    """Goal: where the original code is gone, or a module of it, it is the copy that is tested, and its imports are found beside it."""
+    folder = request.getfixturevalue(kind)
+    shutil.copytree(folder, copy)
+    assert {str(path.relative_to(copy / "code")) for path in (copy / "code").rglob("*.py")} > set(LIBRARY)
+    assert "`code/`" in (copy / "README.md").read_text()
+    original = folder.parents[2]
+    assert subject_of(scenario_of_finding(copy)).sources().roots[0].parent == original
+    moved = original / "my_library" / "files.py"
+    moved.rename(moved.with_suffix(".moved"))
+    try:
+        lacking = subject_of(scenario_of_finding(copy)).sources()
+    finally:
+        moved.with_suffix(".moved").rename(moved)
+    text = (copy / "scenario.toml").read_text()
+    (copy / "scenario.toml").write_text(text.replace(str(original), "/gone"))
+    gone = subject_of(scenario_of_finding(copy)).sources()
+    for found in (lacking, gone):
+        assert found.roots[0].parent == copy / "code"
+        assert found.files["my_library.files"] == copy / "code" / "my_library" / "files.py"
+    if kind == "command":  # a mended target is tried with the copied library, too
+        done = reproduce(copy)
+        assert done.returncode == 1, done.stdout + done.stderr[-2000:]
+        assert "ModuleNotFoundError" not in done.stdout
 
 
 def test_without_its_storage_the_script_tells_nothing(target, copy):

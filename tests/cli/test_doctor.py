@@ -8,6 +8,7 @@ import pytest
 from chaosckpt.cli import machine as checks
 from chaosckpt.cli.doctor import text
 from chaosckpt.cli.machine import Check
+from chaosckpt.engine.node import network
 from chaosckpt.gate.support import probe
 
 
@@ -21,6 +22,7 @@ def test_this_machine(run):
         "kernel",
         "gate",
         "ptrace",
+        "networks",
         "open files",
         "shared memory",
         "temporary space",
@@ -55,6 +57,13 @@ def test_kernels(monkeypatch, release, state):
     check = checks.kernel()
     assert check.state == state
     assert bool(check.remedy) == (state != "ok")
+
+
+def test_without_networks_of_their_own_commands_have_one_worker(monkeypatch):
+    """It works with less, and the remedy says what to allow."""
+    monkeypatch.setattr(network, "problem", lambda: "a network namespace is refused (Operation not permitted)")
+    check = checks.networks()
+    assert (check.state, "max_user_namespaces" in check.remedy) == ("limited", True)
 
 
 def test_too_little_room_has_a_remedy(monkeypatch):

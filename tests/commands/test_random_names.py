@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import random
 import re
 import string
-from collections.abc import Sequence
+import uuid
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -58,6 +60,55 @@ def test_only_what_differs_is_taken_out(one: list[str], two: list[str], shown: l
     """Goal: steps and directories stay, in both runs."""
     patterns = random_parts(one, two)
     assert without_random(one, patterns) == without_random(two, patterns) == shown
+
+
+HOST = "node-17.cluster"
+
+
+@pytest.mark.parametrize(
+    ("make", "shown"),
+    [
+        (lambda draw: f"ckpt-4.json.{uuid.UUID(int=draw.getrandbits(128), version=4)}", "ckpt-4.json.*"),
+        (lambda draw: f"ckpt-4.{base64.urlsafe_b64encode(draw.randbytes(16)).decode().rstrip('=')}", "ckpt-4.*"),
+        (lambda draw: f"ckpt-4.{draw.randbytes(12).hex()}.bin", "ckpt-4.*.bin"),
+        (
+            lambda draw: f"ckpt-4-2026-12-01T{draw.randrange(24):02}:05:59.{draw.randrange(10**6):06}+00:00",
+            "ckpt-4-*",
+        ),
+        (lambda draw: f"run-20261201_0415{draw.randrange(60):02}-x", "run-*-x"),
+        (lambda draw: f"{draw.randrange(24):02}-15-{draw.randrange(60):02}", "*"),
+        (
+            lambda draw: f"events.out.{draw.randrange(10**9, 2 * 10**9)}.{HOST}.{draw.randrange(2, 10**5)}.0",
+            "events.out.*.*.*.0",
+        ),
+        (lambda draw: f"pid{draw.randrange(2, 10**5)}_{draw.randbytes(4).hex()}", "pid*_*"),
+    ],
+    ids=["uuid", "base64", "hash", "time", "stamp", "clock", "events", "process and hash"],
+)
+@pytest.mark.parametrize("seed", range(10))
+def test_shapes_of_random_names_read_alike_in_every_later_run(
+    make: Callable[[random.Random], str], shown: str, seed: int
+) -> None:
+    """Goal: what two runs teach holds for a hundred more, whatever letters happened to be equal in the two; steps stay."""
+    draw = random.Random(seed)
+    kept = ["out:ckpt-4", "out:ckpt-2/rank-0.pt"]
+    one, two = (sorted({f"out:d/{make(draw)}" for _ in range(2)}) for _ in range(2))
+    patterns = random_parts([*kept, *one], [*kept, *two], HOST)
+    later = [f"out:d/{make(draw)}" for _ in range(100)]
+    assert set(without_random([*one, *two, *later], patterns)) == {f"out:d/{shown}"}
+    assert without_random(kept, patterns) == kept
+
+
+def test_a_date_is_random_though_both_runs_have_it() -> None:
+    """Goal: two golden runs within one minute don't hide that the name is another one in the next."""
+    patterns = random_parts(["out:log-2026-12-01-0415.txt", "out:a-2"], ["out:log-2026-12-01-0415.txt", "out:a-2"])
+    assert without_random(["out:log-2026-12-02-0007.txt", "out:a-2"], patterns) == ["out:log-*.txt", "out:a-2"]
+
+
+def test_dates_that_tell_files_apart_stay() -> None:
+    """Goal: shards by day are no random names."""
+    days = ["out:day-2026-11-30.pt", "out:day-2026-12-01.pt"]
+    assert random_parts(days, days) == ()
 
 
 def test_runs_that_differ_otherwise_are_left_alone() -> None:

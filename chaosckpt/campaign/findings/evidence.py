@@ -8,12 +8,14 @@ import os
 import platform
 import re
 import shutil
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import chaosckpt
 from chaosckpt.campaign.findings.code import excerpts, scripts_of, target_place
 from chaosckpt.campaign.findings.storage_copy import StorageWatch, written_by
+from chaosckpt.engine.subjects import subject_of
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census, Label
 from chaosckpt.model.fault import Fault
@@ -29,6 +31,7 @@ from chaosckpt.report.reproduction import NAME, Impossible, attempt_shown, scrip
 from chaosckpt.report.subject_terms import terms_of
 
 STORAGE = "storage"
+CODE = "code"
 _PACKAGES = ("numpy", "safetensors", "accelerate", "transformers", "lightning", "deepspeed", "fsspec", "ray")
 _TRACEBACK_LINES = 60
 _FRAME = re.compile(r'Traceback|  File "')
@@ -43,8 +46,12 @@ def collect(
     violation: Violation,
     journal: j.Journal,
     watch: StorageWatch | None,
+    modules: Sequence[str] = (),
 ) -> Evidence:
-    """Everything that the pages tell. Writes the stored files, the code under test and reproduce.py into the folder."""
+    """Everything that the pages tell. Writes the stored files, the code under test and reproduce.py into the folder.
+
+    `modules` are what the ranks are known to import.
+    """
     number = attempt_shown(violation)
     storage = (
         watch.stored(number) if watch is not None else StoredStorage(missing="no replay showed the violation again")
@@ -52,7 +59,8 @@ def collect(
     storage = written_by(storage, writers(census, journal.events, storage, number))
     shutil.rmtree(folder / STORAGE, ignore_errors=True)
     (folder / NAME).unlink(missing_ok=True)
-    scripts = _copy_code(folder, scenario)
+    local = subject_of(scenario).sources(modules).files
+    scripts = _copy_code(folder, scenario, local)
     place = _place(scenario)
     no_script = claim = ""
     try:
@@ -74,6 +82,7 @@ def collect(
         storage=storage,
         traceback=_traceback(journal, violation),
         versions=versions(),
+        modules=tuple(local),
         no_script=no_script,
         claim=claim,
     )
@@ -115,15 +124,28 @@ def _own_name(name: str) -> str:
     return f"copy_of_{name}" if name == NAME else name
 
 
-def _copy_code(folder: Path, scenario: Scenario) -> dict[str, str]:
-    """Copy the code under test, as far as it is a file or two. Returns a command's scripts by their words."""
+def _copy_code(folder: Path, scenario: Scenario, local: Mapping[str, Path]) -> dict[str, str]:
+    """Copy the code under test, and below `code/` once more with the local modules that it imports, where each is found by its name.
+
+    Returns a command's scripts by their words.
+    """
+    shutil.rmtree(folder / CODE, ignore_errors=True)
+    beside: dict[Path, Path] = {}
+    for module, path in local.items():
+        package = module if path.stem == "__init__" else module.rpartition(".")[0]
+        beside[Path(*package.split("."), path.name)] = path
     if is_target_file(scenario.target.use):
         file = scenario.target.use.rpartition(":")[0]
         shutil.copy(file, folder / _own_name(os.path.basename(file)))
+        beside[Path(os.path.basename(file))] = Path(file)
     command = terms_of(scenario).command
     scripts = {word: _own_name(name) for word, name in scripts_of(command).items()}
     for word, name in scripts.items():
         shutil.copy(Path(command.directory, word), folder / name)
+        beside[Path(os.path.basename(word))] = Path(command.directory, word)
+    for place, path in beside.items() if local else ():
+        (folder / CODE / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, folder / CODE / place)
     return scripts
 
 

@@ -58,10 +58,11 @@ class RayArenas:
         *,
         modules: tuple[str, ...] = (),
         import_path: tuple[str, ...] = (),
+        nonces: tuple[str, ...] = (),
         gate: bool = True,
         spares: int | None = None,
     ) -> None:
-        settings = node_settings(scenario, Path(), gate=gate, modules=modules, import_path=import_path)
+        settings = node_settings(scenario, Path(), gate=gate, modules=modules, import_path=import_path, nonces=nonces)
         self._boot = Boot(cluster, settings, scenario.storage.local)
         self._cluster = cluster
         self._size = scenario.topology.nodes

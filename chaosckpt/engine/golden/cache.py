@@ -11,6 +11,7 @@ import msgspec
 
 import chaosckpt
 from chaosckpt.engine.wire import versions
+from chaosckpt.engine.wire.sources import Sources
 from chaosckpt.model import formats
 from chaosckpt.model.scenario import Scenario
 
@@ -28,8 +29,8 @@ def environment() -> dict[str, str]:
     return versions.of("python", "torch", "chaosckpt", "hypothesis", "kernel", "machine", "cpu_flags")
 
 
-def key(scenario: Scenario) -> str:
-    """16 hexadecimal digits that change with a target's job, the harness's code, a target's file, the versions or the processor."""
+def key(scenario: Scenario, code: Sources) -> str:
+    """16 hexadecimal digits that change with a target's job, its file and its `code`, the harness's, the versions or the processor."""
     job = (scenario.target, scenario.workload, scenario.topology, scenario.run)
     parts = [
         str(formats.RUN).encode(),
@@ -40,6 +41,7 @@ def key(scenario: Scenario) -> str:
     file = Path(scenario.target.use.rpartition(":")[0])
     if file.suffix == ".py" and file.is_file():
         parts.append(file.read_bytes())
+    parts.append(code.digest().encode())
     return _digest(b"\0".join(parts))
 
 

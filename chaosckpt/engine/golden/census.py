@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import socket
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
+from chaosckpt.commands.random_names import random_parts
 from chaosckpt.engine.golden import cache
 from chaosckpt.engine.golden.points import Prefixes, find_commits, with_stages
 from chaosckpt.engine.golden.reach import reach, single_step, training
 from chaosckpt.engine.golden.recovery import find_gaps
+from chaosckpt.engine.node.rank_process import decode_path
 from chaosckpt.engine.runner.arena import Arena, inventory
 from chaosckpt.engine.runner.attempt import AttemptRun
 from chaosckpt.engine.runner.deadlines import Deadlines
@@ -28,6 +32,7 @@ from chaosckpt.model.topology import Topology
 _PATIENT = Deadlines(golden_seconds=20.0)
 _PROBING = Deadlines(golden_seconds=0.5, floor_seconds=3.0)
 """A recovery that stands still on a prefix of the storage has not chosen anything; no verdict rests on how long that is watched."""
+_TRIES = 3
 Progress = Callable[[str], None]
 
 
@@ -49,6 +54,9 @@ class _Golden:
         self.sweeping = sweeping
         self.snapshots = arena.directory / "snapshots"
         self.left: set[str] = set()
+        self.nonces: tuple[str, ...] = ()
+        self._paths: set[str] = set()
+        """Every path of the golden runs so far, without what is drawn anew in each."""
         self.saves = scenario.workload.save_steps
 
     def census(self) -> Census:
@@ -82,6 +90,7 @@ class _Golden:
             left=tuple(sorted(self.left)),
             prefixes=tried,
             gaps=gaps,
+            nonces=self.nonces,
         )
 
     def attempt(
@@ -123,6 +132,24 @@ class _Golden:
         )
 
     def _run(self, topology: Topology, resumed_from: int | None) -> GoldenRun:
+        """A golden run. One with names that none had before it is made twice; as long as that shows some to be drawn anew, again."""
+        run, paths = self._recorded(topology, resumed_from)
+        for _ in range(_TRIES):
+            if self._paths.issuperset(paths):
+                break
+            _, others = self._recorded(topology, resumed_from)
+            found = drawn_anew(self.arena, [*paths, *self._paths], [*others, *self._paths], self.nonces)
+            if found == self.nonces:
+                break
+            self.progress("golden runs again, because file names differ between runs")
+            self.nonces = found
+            run, paths = self._recorded(topology, resumed_from)
+        self._paths.update(paths)
+        self.left.update(path for path, _ in inventory(self.arena))
+        return run
+
+    def _recorded(self, topology: Topology, resumed_from: int | None) -> tuple[GoldenRun, list[str]]:
+        """One golden run, and its paths without what is known to be drawn anew in each."""
         if resumed_from is None:
             self.arena.reset()
             what = f"the golden run with {topology} ranks"
@@ -140,14 +167,14 @@ class _Golden:
             must_finish=resumed_from is None,
             deadlines=_PATIENT if resumed_from is None else _PROBING,
         )
-        self.left.update(path for path, _ in inventory(self.arena))
-        return GoldenRun(
+        run = GoldenRun(
             topology=topology,
             resumed_from=resumed_from,
             points=points(kept),
             saves=tuple(step for step in self.saves if step > (resumed_from or 0)),
             duration_seconds=seconds,
         )
+        return run, paths_of(self.arena, kept, self.nonces)
 
     def _with_reach(self, run: GoldenRun) -> GoldenRun:
         steps = self.scenario.workload.steps
@@ -200,6 +227,22 @@ class _Golden:
                 if same and point.label.step == step:
                     commits[step] = place
         return with_stages(msgspec.structs.replace(run, commits=commits))
+
+
+def paths_of(arena: Arena, kept: Sequence[Sequence[Labelled]], nonces: Sequence[str]) -> list[str]:
+    """The paths of recorded operations, without what the target declares, or these expressions know, to be drawn anew in each run."""
+    known = [re.compile(pattern) for pattern in (*arena.nodes[0].facts.nonces, *nonces)]
+    paths = ((row.operation.raw, row.operation.destination) for rank in kept for row in rank)
+    return [decode_path(path, known) for pair in paths for path in pair if path is not None]
+
+
+def drawn_anew(arena: Arena, one: Sequence[str], two: Sequence[str], nonces: tuple[str, ...]) -> tuple[str, ...]:
+    """The expressions with those added by which the paths of two equal runs read alike; the arena's nodes use them from now on."""
+    found = (*nonces, *random_parts(one, two, socket.gethostname()))
+    if found != nonces:
+        for node in arena.distinct():
+            node.decode(found)
+    return found
 
 
 def points(kept: Sequence[Sequence[Labelled]]) -> tuple[Point, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import socket
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -29,7 +30,7 @@ from chaosckpt.engine.golden.command_facts import SHOWN, CommandFacts, Golden, f
 from chaosckpt.engine.golden.command_run import Run, run_command
 from chaosckpt.engine.node.rank_process import decode_path
 from chaosckpt.engine.runner.arena import Arena
-from chaosckpt.engine.runner.command_arena import files_in_out
+from chaosckpt.engine.runner.command_arena import files_in_out, why_shared
 from chaosckpt.engine.wire.storage import shortage
 from chaosckpt.errors import UsageError
 from chaosckpt.gate.replay import replay
@@ -87,6 +88,8 @@ def _tier(path: str) -> str:
 
 LARGEST_TRACE_BYTES = 256 << 20
 _TRIES = 2
+_UNREACHED = re.compile("connection refused|unreachable|name resolution|name or service not known", re.IGNORECASE)
+"""What programs print when they don't find a peer."""
 
 
 class CommandGolden:
@@ -118,7 +121,7 @@ class CommandGolden:
             cold = run_command(self.arena, self.command, first, report_modules=True)
             one = self._finished(cold, "the first golden run")
         self.modules = one.modules
-        self._take_a_guess(one)
+        glob = self._guess(one)
         if one.modules:
             self._progress("warming up")
         # In another directory, since what holds the path of {out} differs from trial to trial.
@@ -128,6 +131,8 @@ class CommandGolden:
             record = "data" if size <= LARGEST_TRACE_BYTES else "operations"
             two = self._finished(run_command(self.arena, self.command, first, record=record), "the second golden run")
             one, two = self._alike(first, one, two, record)
+            if glob is not None:
+                self._take(guessed([path for path, _, _ in one.files]) or glob)
             self._check(one, two)
             return self._measured(first, others, one, two, with_data=record == "data")
 
@@ -139,7 +144,7 @@ class CommandGolden:
         elsewhere = one
         for _ in range(_TRIES):
             own, other = (self._decoded(_paths(run.trace)) for run in (one, two))
-            found = random_parts(own, other)
+            found = random_parts(own, other, socket.gethostname())
             if not found:
                 break
             self._nonces = (*self._nonces, *found)
@@ -157,10 +162,10 @@ class CommandGolden:
         nonces = [re.compile(pattern) for pattern in self._nonces]
         return [decode_path(path, nonces) for path in paths]
 
-    def _take_a_guess(self, run: Run) -> None:
-        """Without a glob of the user's, the files of a run may suggest one."""
+    def _guess(self, run: Run) -> str | None:
+        """Without a glob of the user's, the one that the files of a run suggest."""
         if self._naming is not None:
-            return
+            return None
         files = [path for path, _, _ in run.files]
         glob = guessed(files) or guessed_rolling(made_anew(run.trace), files)
         if glob is None:
@@ -169,6 +174,10 @@ class CommandGolden:
                 f"none of the files that the command left looks like a checkpoint; name the checkpoints with --checkpoints, as in "
                 f"'{{out}}/ckpt-*'. The command left: {there} (out: stands for {{out}})"
             )
+        return glob
+
+    def _take(self, glob: str) -> None:
+        """Go on with a glob that was guessed."""
         self.command = msgspec.structs.replace(self.command, checkpoints=glob)
         self._naming = Naming(glob)
         self._remarks.append(
@@ -313,6 +322,11 @@ class CommandGolden:
             if run.refused
             else ""
         )
+        if not refused and not why_shared(self.command) and _UNREACHED.search(run.output):
+            refused = (
+                "; it runs in a network of its own, without other machines and without what listens on this one (give it this "
+                "machine's with --allow-network)"
+            )
         tail = run.output.strip()[-SHOWN:] or "nothing"
         raise UsageError(
             f"{what} of the command {run.outcome} without any fault{refused}{shortage(self.arena.directory)}; output: {tail}"

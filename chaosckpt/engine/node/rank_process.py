@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import signal
@@ -28,6 +29,8 @@ from chaosckpt.model.operation import Address, Operation, step_address
 
 LOG_BYTES = 4 << 20
 """Of what a command printed, so much is kept: the end."""
+_DECODED_PATHS = 1024
+"""Paths whose decoded form is remembered: an operation names mostly one that was named just before, and patterns can be many."""
 LATEST = 6
 """Operations whose addresses are kept to tell how far a rank has come; more than may come or not as ranks race."""
 _REPORTS: msgspec.msgpack.Decoder[Report] = msgspec.msgpack.Decoder(Report)
@@ -114,7 +117,7 @@ class RankProcess:
             decide=self._decide,
             observe=self._observe,
             keep_data=self._attempt.record == "data",
-            decode=lambda path: decode_path(path, self._attempt.nonces),
+            decode=functools.lru_cache(_DECODED_PATHS)(lambda path: decode_path(path, self._attempt.nonces)),
             wait_killable=wait_killable,
             hidden=self._hidden,
             low_descriptors=self.observation.low_descriptors,

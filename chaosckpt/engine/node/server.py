@@ -24,6 +24,7 @@ from typing import Any
 import msgspec
 
 from chaosckpt.commands.naming import FileSeen
+from chaosckpt.engine.node import network
 from chaosckpt.engine.node.armed import ArmedFaults
 from chaosckpt.engine.node.launcher import Launcher
 from chaosckpt.engine.node.mutation import mutate
@@ -70,7 +71,8 @@ class NodeServer:
         self.order = itertools.count()
         self.armed = ArmedFaults(())
         self.launcher = Launcher(settings, channel)
-        self.nonces = [re.compile(pattern) for pattern in self.launcher.ready.facts.nonces]
+        self.nonces: list[re.Pattern[str]] = []
+        self.decode(settings.nonces)
 
     def run(self) -> None:
         """Serve until told to stop or until the runner's channel ends."""
@@ -346,8 +348,8 @@ class NodeServer:
         self.settings = msgspec.structs.replace(settings, directory=self.settings.directory, gate=self.settings.gate)
 
     def decode(self, patterns: Sequence[str]) -> None:
-        """From the next attempt on, what these expressions match in a path is read as `*`."""
-        self.nonces = [re.compile(pattern) for pattern in patterns]
+        """From the next attempt on, what these expressions match in a path is read as `*`, as is what the target declares."""
+        self.nonces = [re.compile(pattern) for pattern in (*self.launcher.ready.facts.nonces, *patterns)]
 
     # The ranks' side
 
@@ -450,6 +452,8 @@ def main() -> None:
         return  # whoever started it was interrupted before it had said anything
     sys.path[:0] = [entry for entry in settings.import_path if entry not in sys.path]
     try:
+        if settings.command is not None and settings.command.own_network:
+            network.enter()  # while this process has one thread, and nothing of it talks over the network
         node = NodeServer(channel, settings)
     except (ChaosckptError, OSError) as error:
         with contextlib.suppress(OSError):  # the runner may be gone

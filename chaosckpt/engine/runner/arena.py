@@ -85,7 +85,13 @@ class Arena:
 
 
 def node_settings(
-    scenario: Scenario, directory: Path, *, gate: bool, modules: tuple[str, ...] = (), import_path: tuple[str, ...] = ()
+    scenario: Scenario,
+    directory: Path,
+    *,
+    gate: bool,
+    modules: tuple[str, ...] = (),
+    import_path: tuple[str, ...] = (),
+    nonces: tuple[str, ...] = (),
 ) -> NodeSettings:
     """What a node of this scenario needs to know; `directory` is where it keeps the ranks' logs."""
     return NodeSettings(
@@ -96,6 +102,7 @@ def node_settings(
         gate=gate,
         modules=modules,
         import_path=import_path,
+        nonces=nonces,
         directory=str(directory),
     )
 
@@ -114,16 +121,23 @@ def new_directory(parent: str | None) -> Iterator[Path]:
         raise
 
 
-def open_local(scenario: Scenario, modules: tuple[str, ...] = (), *, gate: bool | None = None) -> Arena:
+def open_local(
+    scenario: Scenario,
+    modules: tuple[str, ...] = (),
+    *,
+    gate: bool | None = None,
+    nonces: tuple[str, ...] = (),
+) -> Arena:
     """An arena for a target without Ray: one node process on this machine carries all nodes.
 
-    `modules` are what ranks are known to import. `gate` None: as the scenario and this machine have it.
+    `modules` are what ranks are known to import, `nonces` what is drawn anew in file names.
+    `gate` None: as the scenario and this machine have it.
     """
     gated = gate_mode.choose(scenario) == "seccomp" if gate is None else gate
     with new_directory(scenario.storage.shared) as directory:
         logs = directory / "logs"
         logs.mkdir()
-        node = LocalNode(node_settings(scenario, logs, gate=gated, modules=modules))
+        node = LocalNode(node_settings(scenario, logs, gate=gated, modules=modules, nonces=nonces))
         return Arena([node] * scenario.topology.nodes, directory, directory)
 
 

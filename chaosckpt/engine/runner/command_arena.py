@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from chaosckpt.commands.naming import FileSeen
+from chaosckpt.engine.node import network
 from chaosckpt.engine.rank.command import script_of
 from chaosckpt.engine.runner.arena import Arena, new_directory
 from chaosckpt.engine.runner.node_client import LocalNode
@@ -61,6 +62,15 @@ def is_forked(command: CommandSettings) -> bool:
     return not command.cold and is_plain(command.argv)
 
 
+def why_shared(command: CommandSettings) -> str:
+    """Why runs of it share this machine's network, where two can't have the same port; empty where each node has its own."""
+    shared = "the command shares this machine's network"
+    if command.allow_network:
+        return f"with --allow-network {shared}"
+    problem = network.problem()
+    return problem and f"{problem}, so that {shared}"
+
+
 def _node_settings(command: CommandSettings, directory: Path) -> CommandNodeSettings:
     writable = (str(directory / "logs"), *_caches())
     return CommandNodeSettings(
@@ -73,6 +83,7 @@ def _node_settings(command: CommandSettings, directory: Path) -> CommandNodeSett
         },
         writable=None if command.allow else writable,
         network=command.allow_network,
+        own_network=not why_shared(command),
         checkpoints=command.checkpoints or "",
     )
 

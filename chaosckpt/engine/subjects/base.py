@@ -13,6 +13,7 @@ from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.runner.ranks import Record
 from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.sources import Sources
 from chaosckpt.errors import UsageError
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census
@@ -35,6 +36,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """Of a command: what is known beside the census."""
     remarks: tuple[str, ...] = ()
     """What can't be judged, and why, in sentences."""
+    code: str = ""
+    """A digest of the code that it was prepared with, where it was kept: Sources.digest."""
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,8 +103,16 @@ class Subject(ABC):
         """Whether even a schedule whose census is stored can't be run without golden runs of now."""
 
     @abstractmethod
+    def sources(self, modules: Sequence[str] = ()) -> Sources:
+        """The local files and the installed packages that it imports, as far as its own files and these `modules` tell."""
+
+    @abstractmethod
     def open_arena(self) -> Arena:
         """An arena on this machine, warm as far as it is known how."""
+
+    def workers(self, wanted: int) -> tuple[int, str]:
+        """How many trials of it can run side by side on one machine, of so many wanted; and why not all, in a sentence."""
+        return wanted, ""
 
     @abstractmethod
     def golden_runs(self, progress: Callable[[str], None]) -> Prepared:

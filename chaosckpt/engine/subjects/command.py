@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import MappingProxyType
 
 import msgspec
@@ -20,12 +22,14 @@ from chaosckpt.engine.runner.command_arena import (
     out_of,
     result_of,
     same_result,
+    why_shared,
 )
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.runner.ranks import Record
 from chaosckpt.engine.subjects.base import Ended, Launch, Prepared, Subject, SubjectTrial
 from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.engine.wire.programs import CommandProgram
+from chaosckpt.engine.wire.sources import Sources, sources
 from chaosckpt.errors import UsageError
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census, Label
@@ -71,6 +75,22 @@ class CommandSubject(Subject):
 
     def open_arena(self) -> Arena:
         return open_command_arena(self.scenario, self.command, self.modules)
+
+    def sources(self, modules: Sequence[str] = ()) -> Sources:
+        directory = Path(self.command.directory)
+        scripts = [path for word in self.command.argv if word.endswith(".py") and (path := directory / word).is_file()]
+        argv = self.command.argv
+        ran = [word for option, word in itertools.pairwise(argv) if option == "-m"]
+        return sources(scripts, [*(path.parent for path in scripts), directory], [*ran, *modules], first=True)
+
+    def workers(self, wanted: int) -> tuple[int, str]:
+        """One, where its runs would share a network: they may all be told the same port."""
+        why = why_shared(self.command) if wanted > 1 else ""
+        if not why:
+            return wanted, ""
+        return 1, (
+            f"1 worker instead of {wanted}: {why}, where runs side by side could collide on a port such as MASTER_PORT"
+        )
 
     def golden_runs(self, progress: Callable[[str], None]) -> Prepared:
         if gate_mode.choose(self.scenario) != "seccomp":

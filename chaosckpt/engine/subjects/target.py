@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from pathlib import Path
 
 from chaosckpt.engine.golden.census import measure
 from chaosckpt.engine.runner import gate_mode
@@ -15,13 +16,14 @@ from chaosckpt.engine.runner.ranks import Record
 from chaosckpt.engine.runner.reference import ReferenceJobs, References
 from chaosckpt.engine.subjects.base import Ended, Launch, Prepared, Subject, SubjectTrial
 from chaosckpt.engine.wire.orders import AttemptOrder
+from chaosckpt.engine.wire.sources import Sources, sources
 from chaosckpt.model import journal as j
 from chaosckpt.model.fault import Fault
 from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.scenario import DEFAULT_SCENARIO, Scenario
 from chaosckpt.model.schedule import Schedule, to_builtins
 from chaosckpt.model.topology import Topology
-from chaosckpt.plugins import fault_kinds, is_target_file
+from chaosckpt.plugins import fault_kinds, is_target_file, module_of_target
 
 
 class TargetSubject(Subject):
@@ -39,8 +41,16 @@ class TargetSubject(Subject):
         """A registered target is what it was where versions are equal; the user's own file may have been changed."""
         return is_target_file(self.scenario.target.use)
 
+    def sources(self, modules: Sequence[str] = ()) -> Sources:
+        use = self.scenario.target.use
+        if is_target_file(use):
+            file = Path(use.rpartition(":")[0])
+            return sources([file], [file.parent], modules)
+        return sources([], [], [module_of_target(use), *modules])
+
     def open_arena(self) -> Arena:
-        return open_local(self.scenario, self.modules)
+        known = () if self.prepared is None else self.prepared.census.nonces
+        return open_local(self.scenario, self.modules, nonces=known)
 
     def golden_runs(self, progress: Callable[[str], None]) -> Prepared:
         progress("starting the first node")

@@ -28,6 +28,8 @@ class CommandNodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Directories outside the tiers where it may change files; None: anywhere."""
     network: bool = False
     """Whether it may connect to other machines."""
+    own_network: bool = False
+    """Whether the node makes a network of its own for it (chaosckpt/engine/node/network.py)."""
     checkpoints: str = ""
     """The glob of its checkpoints (chaosckpt/commands/naming.py)."""
 
@@ -49,6 +51,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     import_path: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     """Modules that a rehearsal on an equal node met: imported instead of rehearsing again."""
+    nonces: tuple[str, ...] = ()
+    """Expressions for the parts of file names that golden runs saw drawn anew in each run, beside those that the target declares."""
     directory: str = ""
     """Where this node keeps logs: outside of every tracked root."""
     command: CommandNodeSettings | None = None

@@ -50,6 +50,8 @@ def run(out: str) -> tuple[int | None, str]:
         words.append(sys.executable if word == "{python}" else word.replace("{out}", out))
     environment = dict(os.environ, PYTHONUNBUFFERED="1", PYTHONDONTWRITEBYTECODE="1")
     environment.setdefault("OMP_NUM_THREADS", "1")
+    if (HERE / "code").is_dir():  # the local modules, where they aren't beside the script
+        environment["PYTHONPATH"] = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(HERE / "code")])
     try:
         process = subprocess.Popen(
             words,

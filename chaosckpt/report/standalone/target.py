@@ -210,7 +210,7 @@ def target_class() -> Any:
     original = str(scenario_beside().get("target", {}).get("use", "")).rpartition(":")[0]
     choices = [Path(word) for word in (*given, original, HERE / CASE["file"]) if word]
     file = next(path for path in choices if path.is_file())
-    sys.path.append(str(file.resolve().parent))
+    sys.path += [str(file.resolve().parent), str(HERE / "code")]
     spec = importlib.util.spec_from_file_location("target_under_test", file)
     assert spec is not None
     assert spec.loader is not None

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from chaosckpt.engine.golden.command_facts import CommandFacts
+from chaosckpt.engine.node import network
 from chaosckpt.engine.subjects import Prepared, subject_of
 from chaosckpt.errors import UsageError
 from chaosckpt.model.census import Census
@@ -70,3 +71,18 @@ def test_what_golden_runs_have_told_belongs_to_the_subject(command: Scenario) ->
     assert subject.scenario.command.checkpoints == "{out}/ckpt-*"
     assert subject.modules == ("json",)
     assert subject_of(TARGET, Prepared(census=Census(runs=()))).scenario == TARGET
+
+
+def test_commands_that_share_a_network_run_one_at_a_time(command: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: side by side only where no port can be taken twice; else one worker, and the sentence that says why."""
+    monkeypatch.setattr(network, "problem", lambda: "")
+    assert subject_of(command).workers(4) == (4, "")
+    assert command.command is not None
+    online = msgspec.structs.replace(command, command=msgspec.structs.replace(command.command, allow_network=True))
+    count, why = subject_of(online).workers(4)
+    assert (count, "with --allow-network the command shares this machine's network, where" in why) == (1, True)
+    monkeypatch.setattr(network, "problem", lambda: "a network namespace is refused (Operation not permitted)")
+    count, why = subject_of(command).workers(4)
+    assert (count, "refused (Operation not permitted)" in why) == (1, True)
+    assert subject_of(command).workers(1) == (1, "")
+    assert subject_of(TARGET).workers(4) == (4, "")
