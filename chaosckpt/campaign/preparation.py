@@ -11,7 +11,7 @@ from chaosckpt.engine.golden import cache
 from chaosckpt.engine.runner import gate_mode
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.subjects import Prepared, subject_of
-from chaosckpt.model.census import Census
+from chaosckpt.model.census import Census, longest_pauses
 from chaosckpt.model.scenario import Scenario
 
 CENSUS = "census.json"
@@ -44,4 +44,7 @@ def store_census(census: Census, run: Path) -> None:
 
 def deadlines_of(census: Census) -> Deadlines:
     """Waiting times for trials of this census, scaled from its slowest golden run."""
-    return Deadlines(golden_seconds=max(run.duration_seconds for run in census.runs))
+    return Deadlines(
+        golden_seconds=max(run.duration_seconds for run in census.runs),
+        pauses=longest_pauses(run.pauses for run in census.runs),
+    )
