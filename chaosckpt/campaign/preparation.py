@@ -12,7 +12,7 @@ from chaosckpt.engine.runner import gate_mode
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.subjects import Prepared, subject_of
 from chaosckpt.engine.wire import versions
-from chaosckpt.model.census import Census
+from chaosckpt.model.census import Census, longest_pauses
 from chaosckpt.model.scenario import Scenario
 
 CENSUS = "census.json"
@@ -53,4 +53,7 @@ def store_census(census: Census, run: Path) -> None:
 
 def deadlines_of(census: Census) -> Deadlines:
     """Waiting times for trials of this census, scaled from its slowest golden run."""
-    return Deadlines(golden_seconds=max(run.duration_seconds for run in census.runs))
+    return Deadlines(
+        golden_seconds=max(run.duration_seconds for run in census.runs),
+        pauses=longest_pauses(run.pauses for run in census.runs),
+    )

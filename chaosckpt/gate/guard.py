@@ -9,6 +9,7 @@ import struct
 from collections.abc import Sequence
 
 from chaosckpt.gate.descriptors import below
+from chaosckpt.gate.interfaces import own_addresses
 
 _DEVICES = (b"/dev", b"/proc", b"/sys")
 """What is written there is no file of the user's; the kernel and its permissions decide."""
@@ -27,8 +28,10 @@ class Guard:
         self._writable = [os.fsencode(os.path.realpath(path)) for path in writable]
         self._files = files
         self._network = network
-        self._own = _own_addresses() if network else frozenset()
+        self._own = own_addresses() if network else frozenset()
         self.refused: list[str] = []
+        self.asked: dict[str, bytes] = {}
+        """Sockets that were asked for the machine's own address (chaosckpt/gate/peers.py), and the peer that was named to them."""
 
     def allows(self, path: bytes) -> bool:
         """Whether this canonical path outside every root may be changed."""
@@ -37,26 +40,31 @@ class Guard:
         return any(below(path, place) for place in (*_DEVICES, *self._writable))
 
     def refuse(self, path: bytes, doing: str) -> None:
-        self._note(f"{doing} of {os.fsdecode(path)}")
+        self.note(f"{doing} of {os.fsdecode(path)}")
 
-    def reaches(self, address: bytes) -> bool:
-        """Whether a socket may be connected to this address, as the kernel lays it out (struct sockaddr)."""
+    def is_inside(self, address: bytes) -> bool:
+        """Whether this address, as the kernel lays it out (struct sockaddr), may be reached."""
         if not self._network or len(address) < 2:
             return True
-        host, port = _peer(address)
-        if host is None or host.is_loopback or host.is_unspecified or str(host) in self._own:
+        host, port = peer_of(address)
+        if host is None or host.is_loopback or host.is_unspecified or host in self._own:
             return True
-        if port == _NAME_SERVICE:
-            return True  # asking for a name sends nothing of the program's
-        self._note(f"connection to {host}")
+        return port == _NAME_SERVICE  # asking for a name sends nothing of the program's
+
+    def reaches(self, address: bytes) -> bool:
+        """The same, noted where it may not."""
+        if self.is_inside(address):
+            return True
+        self.note(f"connection to {peer_of(address)[0]}")
         return False
 
-    def _note(self, sentence: str) -> None:
+    def note(self, sentence: str) -> None:
+        """Record, once, what was refused, as a phrase."""
         if sentence not in self.refused and len(self.refused) < MOST_REFUSALS:
             self.refused.append(sentence)
 
 
-def _peer(address: bytes) -> tuple[ipaddress.IPv4Address | ipaddress.IPv6Address | None, int]:
+def peer_of(address: bytes) -> tuple[ipaddress.IPv4Address | ipaddress.IPv6Address | None, int]:
     """(host, port) of an internet address; no host for any other family, none of which leaves the machine unasked."""
     (family,) = struct.unpack_from("=H", address)
     if family == socket.AF_INET and len(address) >= 8:
@@ -65,14 +73,3 @@ def _peer(address: bytes) -> tuple[ipaddress.IPv4Address | ipaddress.IPv6Address
         host = ipaddress.IPv6Address(address[8:24])
         return host.ipv4_mapped or host, int.from_bytes(address[2:4], "big")
     return None, 0
-
-
-def _own_addresses() -> frozenset[str]:
-    """The addresses of this machine's interfaces, as far as its names lead to them."""
-    found: set[str] = set()
-    for name in (socket.gethostname(), "localhost"):
-        try:
-            found.update(str(entry[4][0]).partition("%")[0] for entry in socket.getaddrinfo(name, None))
-        except OSError:
-            continue  # a machine without a name for itself
-    return frozenset(found)

@@ -53,6 +53,12 @@ def fchmodat2(path: bytes, mode: int, flags: int) -> None:
     _call("fchmodat2", _long(-100), ctypes.c_char_p(path), ctypes.c_uint(mode), ctypes.c_uint(flags))
 
 
+def release(descriptor: int, length: int) -> None:
+    """Give the space of the first bytes of an open file back; its size stays (fallocate with FALLOC_FL_PUNCH_HOLE)."""
+    if libc.fallocate(descriptor, k.PUNCH_HOLE | k.KEEP_SIZE, ctypes.c_int64(0), ctypes.c_int64(length)):
+        raise fail("fallocate")
+
+
 def syncfs(descriptor: int) -> None:
     """syncfs(2)."""
     _call("syncfs", _long(descriptor))

@@ -62,6 +62,27 @@ class Processes:
             self.root = process.pid
         return process
 
+    def owns(self, pid: int) -> bool:
+        """Whether a process or thread belongs to this tree: one of those known, or started by one of them."""
+        try:
+            status = _status(pid)
+            if self._in_own_session(int(status["Tgid"])):
+                return True
+            while (current := int(status["Tgid"])) not in self.alive:
+                if current <= 1:
+                    return False
+                status = _status(int(status["PPid"]))
+        except OSError:
+            return False  # it has ended meanwhile
+        return True
+
+    def _in_own_session(self, pid: int) -> bool:
+        """Whether it is of the session that the tree's first process leads: its descendants, orphaned or not."""
+        try:
+            return os.getsid(pid) == os.getsid(self.root) == self.root
+        except ProcessLookupError:
+            return False
+
     def role(self, tid: int, process: Process) -> Role:
         if process.pid != self.root and not self._heads_a_rank(process):
             return "child"

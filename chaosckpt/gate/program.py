@@ -18,8 +18,9 @@ ALWAYS = (
     "openat open creat openat2 rename renameat renameat2 unlink unlinkat rmdir mkdir mkdirat link linkat symlink symlinkat"
     " truncate chmod fchmodat fchmodat2 mknod mknodat stat lstat access faccessat faccessat2 readlink readlinkat sync umask"
     " fork vfork clone3 execve execveat exit_group io_uring_setup io_setup"
+    " kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal"
 ).split()
-"""Calls by path, calls that make or end a process, and rings that would pass the gate by."""
+"""Calls by path, calls that make, signal or end a process, and rings that would pass the gate by."""
 
 BY_DESCRIPTOR: dict[str, tuple[int, ...]] = {
     **dict.fromkeys("write writev pwrite64 pwritev pwritev2 read readv pread64 preadv preadv2".split(), (0,)),

@@ -6,7 +6,7 @@ import ctypes
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from chaosckpt.model.operation import Operation
@@ -25,6 +25,12 @@ def replay(operations: Iterable[Operation], roots: Mapping[str, Path]) -> None:
     OSError where the directories don't fit the trace, and ValueError for a write without its data. Not for use beside
     other threads: it sets the umask for its own duration.
     """
+    for _ in stepwise(operations, roots):
+        pass
+
+
+def stepwise(operations: Iterable[Operation], roots: Mapping[str, Path]) -> Iterator[Operation]:
+    """The same, operation by operation: yields each when it is applied."""
     state = _Replay({tier: os.fsencode(path) for tier, path in roots.items()})
     before = os.umask(0)
     try:
@@ -32,6 +38,7 @@ def replay(operations: Iterable[Operation], roots: Mapping[str, Path]) -> None:
             action = _ACTIONS.get(operation.address.op)
             if action is not None and (operation.result is None or operation.result >= 0):
                 action(state, operation)
+            yield operation
     finally:
         os.umask(before)
         for descriptor in state.files.values():

@@ -10,10 +10,10 @@ import resource
 import select
 from collections.abc import Callable, Generator, Sequence
 
-from chaosckpt.gate import copies, lifetimes, names, opens, reads, writes
+from chaosckpt.gate import copies, lifetimes, names, opens, peers, reads, signals, writes
 from chaosckpt.gate import syscalls as k
 from chaosckpt.gate.answers import GONE, Answers
-from chaosckpt.gate.call import CONTINUE, Call, Pause, Reply, Steps
+from chaosckpt.gate.call import Call, Pause, Steps
 from chaosckpt.gate.guard import Guard
 from chaosckpt.gate.paths import Root
 from chaosckpt.gate.processes import Process
@@ -23,23 +23,7 @@ from chaosckpt.model.operation import Operation
 
 __all__ = ["Gate", "HeldCall", "Root"]
 
-_LONGEST_ADDRESS = 128
-
-
-def _connect(tree: Tree, call: Call, address: int, length: int) -> Reply:
-    """A call that names a peer on the network is answered only by whether that peer may be reached."""
-    if tree.guard is None or not call.arguments[address]:
-        return CONTINUE
-    size = min(call.word(length), _LONGEST_ADDRESS)
-    peer = tree.memory.read(call.tid, call.arguments[address], size)
-    return CONTINUE if tree.guard.reaches(peer) else -errno.ENETUNREACH
-
-
-_NETWORK: dict[str, Handler] = {
-    "connect": lambda tree, call: _connect(tree, call, 1, 2),
-    "sendto": lambda tree, call: _connect(tree, call, 4, 5),
-}
-_FAMILIES = (*(family.HANDLERS for family in (opens, writes, copies, names, reads, lifetimes)), _NETWORK)
+_FAMILIES = tuple(family.HANDLERS for family in (opens, writes, copies, names, reads, lifetimes, signals, peers))
 _HANDLERS: dict[int, Handler] = {
     k.NUMBERS[name]: handler for family in _FAMILIES for name, handler in family.items() if name in k.NUMBERS
 }
@@ -157,6 +141,11 @@ class Gate:
     def held_threads(self) -> set[int]:
         """Threads that go no further: those of held calls, and those that wait for a pipe as they would without us."""
         return {held.tid for held in self.holds} | {started.call.tid for started in self._waiting}
+
+    @property
+    def caller(self) -> int:
+        """The thread of the last operation."""
+        return self._tree.caller
 
     def ranks(self) -> dict[int, int]:
         """The process of each rank alive in this tree, where ranks are told apart by their environment."""

@@ -99,6 +99,8 @@ class Tree:
         self._decode = decode
         self._addresses: dict[int, Addresses] = {}
         self.untraced: list[str] = []
+        self.caller = 0
+        """The thread of the last operation."""
         self._sequence = 0
         self._born = born
         self.processes = Processes(self._arrived, many_ranks=many_ranks)
@@ -156,6 +158,13 @@ class Tree:
         self.guard.refuse(path, doing)
         return -errno.EACCES
 
+    def refused(self, what: str) -> None:
+        """Record, once, what was not let through."""
+        if self.guard is not None:
+            self.guard.note(what)
+        else:
+            self.note(f"{what} was refused")
+
     # Operations
 
     def operation(
@@ -176,6 +185,7 @@ class Tree:
         role = self.processes.role(call.tid, call.process)
         address = self.addresses(call.process).take(role, op, named, incarnation)
         self._sequence += 1
+        self.caller = call.tid
         return Operation(address=address, sequence=self._sequence, raw=raw, **fields)
 
     def decided(self, operation: Operation) -> Generator[Wait, None, Decision]:

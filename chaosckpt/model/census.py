@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -38,6 +38,19 @@ class Point(msgspec.Struct, frozen=True):
         return self.address.op in READING
 
 
+class Pauses(msgspec.Struct, frozen=True):
+    """Seconds in which no operation of a run got anywhere: from the launch to the first, and the longest between two. 0: unknown."""
+
+    first: float = 0.0
+    between: float = 0.0
+
+
+def longest_pauses(found: Iterable[Pauses]) -> Pauses:
+    """The longest of each kind."""
+    listed = list(found)
+    return Pauses(max((one.first for one in listed), default=0.0), max((one.between for one in listed), default=0.0))
+
+
 class GoldenRun(msgspec.Struct, frozen=True, kw_only=True):
     """One fault-free attempt: from the start (`resumed_from` None), or resumed from the checkpoint of a step.
 
@@ -57,6 +70,10 @@ class GoldenRun(msgspec.Struct, frozen=True, kw_only=True):
     saves: tuple[int, ...] = ()
     duration_seconds: float = 0.0
     """Measured; deadlines scale from it. No outcome does."""
+    pauses: Pauses = Pauses()
+    """Measured, too; how long a rank is watched that is never at rest."""
+    by_time: bool = False
+    """Whether rest, and so reach, could not be told exactly (chaosckpt/engine/runner/quiescence.py)."""
 
     def ordered(self) -> GoldenRun:
         """The same run with its points in an order that doesn't depend on how fast each rank happened to be.

@@ -260,3 +260,25 @@ def test_what_a_script_leaves_running_ends_with_it(tmp_path: Path, cold: bool) -
         run = run_once(scenario, arena)
         assert run.outcome == "finished", run.output
         assert not Path(f"/proc/{int(run.output)}/exe").exists()
+
+
+CLOSING = """
+import os, sys
+os.closerange(3, 4096)
+held = os.open(os.devnull, os.O_RDONLY)
+print("first number", held, sys.stdin.read() == "", flush=True)
+with open(sys.argv[1] + "/ckpt-1", "w") as file:
+    file.write("one")
+"""
+
+
+@pytest.mark.parametrize("cold", [False, True])
+def test_a_script_may_close_every_descriptor(tmp_path: Path, cold: bool) -> None:
+    """Goal: as a daemon does it: nothing of the harness's is among them, and what it had imported is known all the same."""
+    script = tmp_path / "closing.py"
+    script.write_text(CLOSING)
+    scenario = scenario_of(python(script, "{out}"), tmp_path, cold=cold)
+    with arena_for(scenario) as arena:
+        run = run_once(scenario, arena, report_modules=True)
+        assert (run.outcome, run.output) == ("finished", "first number 3 True\n")
+        assert ("os" in run.modules) is not cold

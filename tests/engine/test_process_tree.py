@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from chaosckpt.engine.wire.process_tree import adopt_orphans, kill_trees, orphans
+from chaosckpt.engine.wire.process_tree import adopt_orphans, kill_trees, orphans, wake_when_parent_ends
 
 
 def _adopt() -> bool:
@@ -39,3 +39,22 @@ def test_what_an_ended_process_started_is_found_and_ends() -> None:
             os._exit(code)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_a_stopped_process_learns_that_its_parent_has_ended() -> None:
+    """Goal: a fork server that somebody stopped sees the end of its channel, and ends, when its node has ended."""
+    woken, waking = os.pipe()
+    parent = os.fork()
+    if parent == 0:
+        stopped = os.fork()
+        if stopped == 0:
+            wake_when_parent_ends()
+            os.kill(os.getpid(), signal.SIGSTOP)
+            os.write(waking, b"w")
+            os._exit(0)
+        os.waitpid(stopped, os.WUNTRACED)
+        os._exit(0)
+    os.waitpid(parent, 0)
+    os.close(waking)
+    assert os.read(woken, 1) == b"w"
+    os.close(woken)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chaosckpt.gate import Gate, HeldCall, Root, install
+from chaosckpt.gate.guard import Guard
 from chaosckpt.model.fault import Decision
 from chaosckpt.model.operation import Operation
 
@@ -58,13 +59,17 @@ def launch(
     limit: int | None = None,
     decode: Callable[[str], str] = lambda path: path,
     after: Callable[[Operation], object] | None = None,
+    guard: Guard | None = None,
 ) -> Supervised:
-    """Fork `program` under a gate. `limit` sets its RLIMIT_NOFILE; `after` sees each operation that was performed."""
+    """Fork `program` under a gate. `limit` sets its RLIMIT_NOFILE; `after` sees each operation that was performed.
+
+    With a `guard` the gate is asked about connections, too.
+    """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     sys.stdout.flush()
     pid = os.fork()
     if not pid:
-        _child(program, theirs, ours, wait_killable, low_descriptors, limit)
+        _child(program, theirs, ours, wait_killable, low_descriptors, limit, guard is not None)
     theirs.close()
     with ours:
         message, descriptors, _, _ = socket.recv_fds(ours, 64, 1)
@@ -83,7 +88,7 @@ def launch(
 
         gate = Gate(
             descriptors[0], base=base, limit=top, rank=rank, roots=roots, decide=asked, observe=seen,
-            keep_data=keep_data, decode=decode, wait_killable=killable, low_descriptors=low_descriptors,
+            keep_data=keep_data, decode=decode, wait_killable=killable, low_descriptors=low_descriptors, guard=guard,
         )  # fmt: skip
         ours.send(b"g")
     return Supervised(pid, gate, decided, observed)
@@ -96,6 +101,7 @@ def _child(
     killable: bool,
     low: bool,
     limit: int | None,
+    network: bool,
 ) -> None:
     """Never returns."""
     code = 1
@@ -105,7 +111,7 @@ def _child(
             import resource
 
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
-        got = install(wait_killable=killable, low_descriptors=low)
+        got = install(wait_killable=killable, low_descriptors=low, network=network)
         socket.send_fds(theirs, [_HEADER.pack(got.base, got.limit, got.wait_killable)], [got.listener])
         os.close(got.listener)
         theirs.recv(1)

@@ -8,7 +8,10 @@ import struct
 
 import pytest
 
+from chaosckpt.gate import Root
 from chaosckpt.gate.guard import MOST_REFUSALS, Guard
+from chaosckpt.gate.interfaces import own_addresses
+from tests.gate.driver import launch, serve
 
 
 def internet(host: str, port: int = 80) -> bytes:
@@ -92,3 +95,43 @@ def test_a_path_that_is_no_text():
     guard = Guard([])
     guard.refuse(b"/x/\xff", "unlink")
     assert len(guard.refused) == 1
+
+
+def test_every_interface_of_this_machine_is_reached():
+    """Goal: Ray, NCCL and gloo bind eth0's address, whether the machine's name leads to it or not."""
+    addresses = own_addresses()
+    assert "127.0.0.1" in map(str, addresses)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.connect(("192.0.2.1", 9))
+        except OSError:
+            pass  # a machine without a route
+        else:
+            assert asking.getsockname()[0] in map(str, addresses)
+    guard = Guard([])
+    assert all(guard.reaches(internet(str(address))) for address in addresses)
+
+
+def test_a_program_learns_its_own_address_and_sends_nothing(tmp_path):
+    """Goal: the usual question, which address would be used, is answered; what is then sent by that socket is refused and told."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.connect(("198.51.100.7", 9))
+        except OSError:
+            pytest.skip("this machine has no route to other machines")
+        own = asking.getsockname()[0]
+
+    def program() -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+            asking.connect(("198.51.100.7", 9))
+            assert asking.getsockname()[0] == own
+            with pytest.raises(OSError, match="unreachable"):
+                asking.send(b"x")
+        with socket.socket() as stream, pytest.raises(OSError, match="unreachable"):
+            stream.connect(("198.51.100.8", 9))
+
+    guard = Guard([])
+    tree = launch(program, roots=[Root("t", str(tmp_path))], guard=guard)
+    serve(tree)
+    assert tree.status == 0
+    assert guard.refused == ["connection to 198.51.100.7", "connection to 198.51.100.8"]

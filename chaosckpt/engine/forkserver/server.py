@@ -22,7 +22,7 @@ from chaosckpt.engine.forkserver.imports import import_for_command
 from chaosckpt.engine.rank import main as rank
 from chaosckpt.engine.wire.channel import Channel
 from chaosckpt.engine.wire.orders import Forked, NodeSettings, Ready, Reaped, Refused
-from chaosckpt.engine.wire.process_tree import die_with_parent, ended_children, kill_trees
+from chaosckpt.engine.wire.process_tree import die_with_parent, ended_children, kill_trees, wake_when_parent_ends
 
 COLLAPSING_PAYS = 16
 """Forks after which this server is taken for one that will fork many more."""
@@ -163,7 +163,7 @@ def main() -> None:
     channel.send(answer)
     command = settings.command
     if isinstance(answer, Ready) and settings.launch == "fork" and (command is None or command.warm):
-        die_with_parent(None)  # from here on the end of the channel tells, and leaves time to take the ranks along
+        wake_when_parent_ends()  # from here on the end of the channel tells, and leaves time to take the ranks along
         try:
             serve(channel)
             return

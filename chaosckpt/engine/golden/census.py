@@ -16,6 +16,7 @@ from chaosckpt.engine.golden import cache
 from chaosckpt.engine.golden.points import Prefixes, find_commits, with_stages
 from chaosckpt.engine.golden.reach import reach, single_step, training
 from chaosckpt.engine.golden.recovery import find_gaps
+from chaosckpt.engine.golden.waiting import Waiting
 from chaosckpt.engine.node.rank_process import decode_path
 from chaosckpt.engine.runner.arena import Arena, inventory
 from chaosckpt.engine.runner.attempt import AttemptRun
@@ -25,7 +26,7 @@ from chaosckpt.engine.wire.programs import AuditProgram, TrainingProgram
 from chaosckpt.engine.wire.reports import Labelled
 from chaosckpt.errors import UsageError
 from chaosckpt.model import journal as j
-from chaosckpt.model.census import Census, GoldenRun, Label, Point, RecoveryGap
+from chaosckpt.model.census import Census, GoldenRun, Label, Point, RecoveryGap, longest_pauses
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.topology import Topology
 
@@ -105,11 +106,12 @@ class _Golden:
         """One attempt without faults; its events and how long it took. `keep` receives the records, rank by rank."""
         events: list[j.AnyEvent] = []
         started = time.monotonic()
-        outcome = AttemptRun(self.arena, order, topology, (), events.append, deadlines).run()
+        waiting = Waiting(what, self.progress)
+        outcome = AttemptRun(self.arena, order, topology, (), events.append, deadlines, listener=waiting).run()
         seconds = time.monotonic() - started
         finished = sum(isinstance(event, j.Finished) for event in events)
         if must_finish and (outcome != "finished" or finished < topology.world_size):
-            raise UsageError(failure(what, outcome, events))
+            raise UsageError(failure(what, outcome, events, waiting.last))
         if keep is not None:
             for node in self.arena.distinct():
                 keep.extend(node.records())
@@ -173,13 +175,15 @@ class _Golden:
             points=points(kept),
             saves=tuple(step for step in self.saves if step > (resumed_from or 0)),
             duration_seconds=seconds,
+            pauses=longest_pauses([node.pauses() for node in self.arena.distinct()]),
         )
         return run, paths_of(self.arena, kept, self.nonces)
 
     def _with_reach(self, run: GoldenRun) -> GoldenRun:
         steps = self.scenario.workload.steps
-        samples = single_step(self.arena, self.order(run.topology, None), run.topology, _PATIENT, steps)
-        return msgspec.structs.replace(run, reach=reach(run, samples), training=training(run, samples))
+        deadlines = msgspec.structs.replace(_PATIENT, golden_seconds=max(5.0, run.duration_seconds), pauses=run.pauses)
+        samples, by_time = single_step(self.arena, self.order(run.topology, None), run.topology, deadlines, steps)
+        return msgspec.structs.replace(run, reach=reach(run, samples), training=training(run, samples), by_time=by_time)
 
     def _take_snapshots(self, topology: Topology) -> None:
         shutil.rmtree(self.snapshots, ignore_errors=True)  # a golden run that failed has left its own
@@ -260,8 +264,10 @@ def _status(event: j.RankExited) -> str:
     return f"status {event.exit_code}" if event.signal is None else f"signal {event.signal}"
 
 
-def failure(what: str, outcome: str, events: Sequence[j.AnyEvent]) -> str:
-    """The sentence for a job that didn't finish, though nothing struck it."""
+def failure(what: str, outcome: str, events: Sequence[j.AnyEvent], waited: str = "") -> str:
+    """The sentence for a job that didn't finish, though nothing struck it. `waited`: how it stood still, if it did."""
+    if outcome == "hung" and waited:
+        return f"{what} hung: {waited}"
     raised = [event for event in events if isinstance(event, j.Raised)]
     if raised:
         first = raised[0]

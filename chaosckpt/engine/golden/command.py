@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import os
 import re
 import socket
-import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -27,69 +25,28 @@ from chaosckpt.commands.random_names import random_parts
 from chaosckpt.commands.rolling import made_anew
 from chaosckpt.engine.golden import cache
 from chaosckpt.engine.golden.command_facts import SHOWN, CommandFacts, Golden, facts_of
-from chaosckpt.engine.golden.command_run import Run, run_command
+from chaosckpt.engine.golden.command_run import Run, order_of, run_command
+from chaosckpt.engine.golden.reach import QUIESCENCE_BY_TIME, quiescence_when_held
+from chaosckpt.engine.golden.recovery import spread
+from chaosckpt.engine.golden.rewind import FilesInOut, rewind, rewound
 from chaosckpt.engine.node.rank_process import decode_path
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.command_arena import files_in_out, why_shared
+from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.wire.storage import shortage
 from chaosckpt.errors import UsageError
-from chaosckpt.gate.replay import replay
 from chaosckpt.model.census import Census, GoldenRun, RecoveryGap
 from chaosckpt.model.operation import Operation
 from chaosckpt.model.scenario import CommandSettings, Scenario
 from chaosckpt.model.topology import Topology
 
-
-def rewind(arena: Arena, operations: Sequence[Operation], tracked: int) -> None:
-    """Empty the arena's tiers and apply these operations, which keep their data, to them.
-
-    What they did in the `tracked` directories beside these is done in a place that is thrown away, because files may be moved in
-    from there; the directories themselves stay as the last run left them.
-    """
-    arena.reset()
-    beside = [f"track{number}" for number in range(tracked)]
-    roots = {tier: Path(path) for tier, path in arena.tiers(0).items()}
-    with tempfile.TemporaryDirectory(dir=arena.directory) as place:
-        for tier in beside:
-            roots[tier] = Path(place) / tier
-            roots[tier].mkdir()
-        kept = list(_performable(operations, beside, Path(place)))
-        replay(kept, roots)
-
-
-def _performable(operations: Sequence[Operation], beside: Collection[str], place: Path) -> Iterator[Operation]:
-    """The operations without those on what lay in a tracked directory before: nobody knows what that was."""
-    made: set[str] = set()
-    for operation in operations:
-        op, raw, to = operation.address.op, operation.raw, operation.destination or ""
-        within, into = _tier(raw) in beside, op in ("rename", "link") and _tier(to) in beside
-        makes = op in ("mkdir", "symlink") or (op == "open_write" and bool(operation.flags & os.O_CREAT))
-        if within and raw not in made and not makes:
-            continue
-        for path in [raw] * (within and makes) + [to] * into:
-            above = path.rpartition("/")[0]
-            if above and above not in made:
-                tier, _, relative = above.partition(":")
-                (place / tier / relative).mkdir(parents=True, exist_ok=True)
-            made.add(path)
-        if op == "rename" and within:
-            made = {_moved(path, raw, to) for path in made}
-        yield operation
-
-
-def _moved(path: str, source: str, to: str) -> str:
-    """Where a path is after the rename of `source`."""
-    return to + path[len(source) :] if path == source or path.startswith(source + "/") else path
-
-
-def _tier(path: str) -> str:
-    return path.partition(":")[0]
-
-
 LARGEST_TRACE_BYTES = 256 << 20
+_MOST_PREFIXES = 1000
+"""After so many operations of a run, spread evenly, a complete checkpoint is looked for at most."""
 _TRIES = 2
 _UNREACHED = re.compile("connection refused|unreachable|name resolution|name or service not known", re.IGNORECASE)
 """What programs print when they don't find a peer."""
+_PERMIT = " (permit with --allow or --allow-network)"
 
 
 class CommandGolden:
@@ -118,7 +75,7 @@ class CommandGolden:
         first, *others = self.scenario.topology.topologies
         with closing(self._open_arena(())) as self.arena:
             self._progress("golden run, cold")
-            cold = run_command(self.arena, self.command, first, report_modules=True)
+            cold = self._run(first, report_modules=True)
             one = self._finished(cold, "the first golden run")
         self.modules = one.modules
         glob = self._guess(one)
@@ -129,12 +86,15 @@ class CommandGolden:
             self._progress("golden run, second time")
             size = sum(operation.length or 0 for operation in one.trace if operation.address.op == "write")
             record = "data" if size <= LARGEST_TRACE_BYTES else "operations"
-            two = self._finished(run_command(self.arena, self.command, first, record=record), "the second golden run")
+            two = self._finished(self._run(first, record=record), "the second golden run")
             one, two = self._alike(first, one, two, record)
             if glob is not None:
                 self._take(guessed([path for path, _, _ in one.files]) or glob)
             self._check(one, two)
             return self._measured(first, others, one, two, with_data=record == "data")
+
+    def _run(self, topology: Topology, **more: Any) -> Run:
+        return run_command(self.arena, self.command, topology, progress=self._progress, **more)
 
     def _alike(self, topology: Topology, one: Run, two: Run, record: str) -> tuple[Run, Run]:
         """Two golden runs in which the random parts of names read alike: run again where there are any.
@@ -151,9 +111,9 @@ class CommandGolden:
             self._progress("golden runs again, because file names differ between runs")
             self.arena.nodes[0].decode(self._nonces)
             self.arena.reset()
-            one = self._finished(run_command(self.arena, self.command, topology), "a golden run")
+            one = self._finished(self._run(topology), "a golden run")
             self.arena.reset()
-            two = self._finished(run_command(self.arena, self.command, topology, record=record), "a golden run")
+            two = self._finished(self._run(topology, record=record), "a golden run")
         paths = self._decoded([path for path, _, _ in elsewhere.files])
         files = tuple((path, *seen[1:]) for path, seen in zip(paths, elsewhere.files, strict=True))
         return msgspec.structs.replace(one, files=files, result=elsewhere.result, told=elsewhere.told), two
@@ -192,6 +152,7 @@ class CommandGolden:
         self._numbers = self._numbered(first, two, naming) if naming.rolling and with_data else ()
         # What comes in one run and not in the other depends on luck: no fault is aimed at it, because it would often miss.
         runs = [_steady(self._golden(first, None, two), one)]
+        runs[0] = msgspec.structs.replace(runs[0], by_time=self._quiescent_by_time(runs[0]))
         saved_at = ends_of_saves(two.trace, naming, self._numbers)
         kept = [(first.world_size, self._by_step(run, tuple(saved_at), naming)) for run in (one, two)]
         resumed: list[Run] = []
@@ -223,11 +184,25 @@ class CommandGolden:
         census = Census(runs=tuple(runs), environment=cache.environment(), gaps=gaps, prefixes=prefixes)
         return census, facts
 
+    def _quiescent_by_time(self, run: GoldenRun) -> bool:
+        """Whether it comes to rest by time only while its first save is held. Raises UsageError where it never does."""
+        place = next((point.address for point in run.points if not point.reads and point.label.step is not None), None)
+        if place is None:
+            return False
+        self._progress("a run held at its first save, to see that all else comes to rest")
+        order = order_of(self.arena, self.command, run.topology)
+        deadlines = Deadlines(golden_seconds=max(2.5, run.duration_seconds), pauses=run.pauses)
+        by_time = quiescence_when_held(
+            self.arena, order, run.topology, deadlines, place, go_on=bool(self.command.track)
+        ) in ("idle", "busy")
+        self._remarks += [QUIESCENCE_BY_TIME] if by_time else []
+        return by_time
+
     def _resumed(self, run: Run, place: int, topology: Topology) -> Run:
         """A golden recovery on the storage as it was after this place of a run."""
         self._rewind(run.trace, place)
         record = "data" if self._naming is not None and self._naming.rolling else "operations"
-        return run_command(self.arena, self.command, topology, resuming=True, record=record)
+        return self._run(topology, resuming=True, record=record)
 
     def _numbered(self, topology: Topology, run: Run, naming: Naming) -> tuple[int, ...]:
         """The steps of the saves of a rolling checkpoint, by what the command says of them; counted where it says nothing."""
@@ -265,6 +240,7 @@ class CommandGolden:
             commits=commits,
             saves=tuple(sorted(commits)),
             duration_seconds=run.seconds,
+            pauses=run.pauses,
         )
 
     def _as_saved(self, trace: Sequence[Operation], saved_at: Mapping[int, int], naming: Naming) -> StepFiles:
@@ -294,42 +270,45 @@ class CommandGolden:
         labels = labelled(trace, naming, self._numbers)
         first = self.scenario.topology.topologies[0]
         worlds = dict.fromkeys(saved_at, first.world_size)
-        found, tried = [], 0
-        for place, (operation, label) in enumerate(zip(trace, labels, strict=True)):
-            finished = [step for step, end in saved_at.items() if end <= place]
-            if (
-                not finished
-                or label is None
-                or label.step is None
-                or operation.address.op in ("fsync", "close", "write")
-            ):
+        first_end = min(saved_at.values(), default=len(trace))
+        telling = [
+            place
+            for place, (operation, label) in enumerate(zip(trace, labels, strict=True))
+            if place >= first_end
+            and label is not None
+            and label.step is not None
+            and operation.address.op not in ("fsync", "close", "write")
+        ]
+        tried, found = frozenset(spread(telling, _MOST_PREFIXES)), []
+        self._progress(f"looking for a complete checkpoint after {len(tried)} of {len(trace)} operations")
+        files = FilesInOut(self.arena, trace, lambda path: self._decoded([path])[0])
+        for place, operation in enumerate(rewound(self.arena, trace, len(self.command.track))):
+            files.applied(operation)
+            if place not in tried:
                 continue
-            tried += 1
-            self._rewind(trace, place)
-            there = files_in_out(self.arena)
+            finished = [step for step, end in saved_at.items() if end <= place]
+            there = files.now()
             found_there = measured.looked_at(by_step(there, naming), naming, (), worlds)
             whole = [step for step, wrong in found_there.items() if wrong is None] + [*measured.spare(there, naming)]
             newest = max(whole, default=None)
             if newest is None or newest < max(finished):
                 found.append(RecoveryGap(operation.address, max(finished), newest))
-        return tuple(found), tried
+        return tuple(found), len(tried)
 
     def _finished(self, run: Run, what: str) -> Run:
         if run.outcome == "finished":
             return run
-        refused = (
-            f"; chaosckpt refused: {'; '.join(run.refused[:5])} (permit with --allow or --allow-network)"
-            if run.refused
-            else ""
-        )
+        permitted = "" if all(what.startswith(("SIG", "signal ")) for what in run.refused) else _PERMIT
+        refused = f"; chaosckpt refused: {'; '.join(run.refused[:5])}{permitted}" if run.refused else ""
         if not refused and not why_shared(self.command) and _UNREACHED.search(run.output):
             refused = (
                 "; it runs in a network of its own, without other machines and without what listens on this one (give it this "
                 "machine's with --allow-network)"
             )
         tail = run.output.strip()[-SHOWN:] or "nothing"
+        waited = f" ({run.waited})" if run.outcome == "hung" and run.waited else ""
         raise UsageError(
-            f"{what} of the command {run.outcome} without any fault{refused}{shortage(self.arena.directory)}; output: {tail}"
+            f"{what} of the command {run.outcome} without any fault{waited}{refused}{shortage(self.arena.directory)}; output: {tail}"
         )
 
     def _check(self, one: Run, two: Run) -> None:

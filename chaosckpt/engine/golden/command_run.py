@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import msgspec
 
 from chaosckpt.commands.naming import FileSeen
 from chaosckpt.commands.output import matches, told
+from chaosckpt.engine.golden.waiting import Waiting
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun
 from chaosckpt.engine.runner.command_arena import files_in_out, out_of, result_of
@@ -15,6 +17,7 @@ from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.engine.wire.programs import CommandProgram
 from chaosckpt.model import journal as j
+from chaosckpt.model.census import Pauses
 from chaosckpt.model.operation import Operation
 from chaosckpt.model.scenario import CommandSettings
 from chaosckpt.model.topology import Topology
@@ -34,10 +37,24 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     modules: tuple[str, ...] = ()
     result: str | None = None
     told: tuple[j.Probed, ...] = ()
+    pauses: Pauses = Pauses()
+    waited: str = ""
+    """How it stood still, if it did for long."""
 
     def said(self, pattern: str | None, what: str) -> list[int | None]:
         """The numbers in the lines that match, in order, and those that were told by the probe."""
         return [*(step for step, _ in matches(self.output, pattern)), *(at.step for at in self.told if at.what == what)]
+
+
+def order_of(arena: Arena, command: CommandSettings, topology: Topology, *, resuming: bool = False) -> AttemptOrder:
+    """What the node is told for a run of the command without faults."""
+    return AttemptOrder(
+        attempt=int(resuming),
+        intent="resume" if resuming else "start",
+        world_size=topology.world_size,
+        places=(),
+        program=CommandProgram(argv=command.words(out_of(arena), topology.world_size, resuming=resuming)),
+    )
 
 
 def run_command(
@@ -48,21 +65,17 @@ def run_command(
     resuming: bool = False,
     record: str = "operations",
     report_modules: bool = False,
+    progress: Callable[[str], None] = lambda text: None,
 ) -> Run:
-    """Run the command once, without faults, on the storage as it is."""
-    order = AttemptOrder(
-        attempt=int(resuming),
-        intent="resume" if resuming else "start",
-        world_size=topology.world_size,
-        places=(),
-        record=record,  # type: ignore[arg-type]
-        program=CommandProgram(
-            argv=command.words(out_of(arena), topology.world_size, resuming=resuming), report_modules=report_modules
-        ),
-    )
+    """Run the command once, without faults, on the storage as it is. `progress` is told where it stands still."""
+    order = msgspec.structs.replace(order_of(arena, command, topology, resuming=resuming), record=record)
+    if report_modules:
+        program = msgspec.structs.replace(order.program, modules_file=str(arena.directory / "logs" / "modules.txt"))
+        order = msgspec.structs.replace(order, program=program)
     events: list[j.AnyEvent] = []
     started = time.monotonic()
-    outcome = AttemptRun(arena, order, topology, (), events.append, _PATIENT).run()
+    waiting = Waiting("a golden recovery" if resuming else "a golden run", progress)
+    outcome = AttemptRun(arena, order, topology, (), events.append, _PATIENT, listener=waiting).run()
     seconds = time.monotonic() - started
     node = arena.nodes[0]
     rows = [row for rank in node.records() for row in rank]
@@ -77,4 +90,6 @@ def run_command(
         modules=output.modules,
         result=result_of(arena, command),
         told=tuple(told(output.told, int(resuming))),
+        pauses=node.pauses(),
+        waited=waiting.last,
     )

@@ -11,10 +11,11 @@ gate holds each of its operations, one after another. When all ranks are at rest
 himself, the last operations of each rank are noted, and the held one is let go. The same is told of the rank's own
 training thread, which goes on while a saver of the rank is held.
 
-**What is guaranteed.** A sample is exact, because rest is: no clock decides when the peers have come as far as they
-can. What is noted are addresses, not counts. The stepped run and the golden run interleave their ranks differently,
-and may differ in operations that come or don't as ranks race; an address is found in the golden run whatever the
-order there. Reach is what is possible, at the latest: a peer may be anywhere before it.
+**What is guaranteed.** A sample is exact where rest is (chaosckpt/engine/runner/quiescence.py): no clock decides when the peers
+have come as far as they can. Where rest could only be told by time, the census says so. What is noted are addresses, not
+counts. The stepped run and the golden run interleave their ranks differently, and may differ in operations that come or
+don't as ranks race; an address is found in the golden run whatever the order there. Reach is what is possible, at the
+latest: a peer may be anywhere before it.
 
 **What is not.** A job that doesn't end well when it is stepped (it has a timeout of its own, say) has no reach;
 campaigns then draw cuts without it, and miss more often. Of resumed runs, and of other topologies, reach is not
@@ -30,12 +31,20 @@ import msgspec
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun, Heard, Listener
 from chaosckpt.engine.runner.deadlines import Deadlines
+from chaosckpt.engine.runner.quiescence import Quiescence
 from chaosckpt.engine.runner.ranks import Ranks
 from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.engine.wire.reports import Stepping
+from chaosckpt.errors import UsageError
 from chaosckpt.model.census import GoldenRun, Point, raced_paths
 from chaosckpt.model.operation import Address, Operation
 from chaosckpt.model.topology import Topology
+
+QUIESCENCE_BY_TIME = (
+    "some thread is never at rest, so whether all else had come as far as it can when a fault struck was told by time: the same "
+    "schedule may now and then find the ranks elsewhere"
+)
+"""What is remarked of such a census."""
 
 
 class ReachSample(msgspec.Struct, frozen=True):
@@ -57,6 +66,8 @@ class _Steps(Listener):
 
     def __init__(self, world_size: int) -> None:
         self.samples: Samples = {}
+        self.by_time = False
+        self.why_not_quiescent = ""
         self._world_size = world_size
         self._step = 0
 
@@ -65,19 +76,28 @@ class _Steps(Listener):
         if isinstance(message, Stepping):
             self._step = message.step
 
-    def stepped(self, held: Sequence[Operation], ranks: Ranks) -> None:
+    def stepped(self, held: Sequence[Operation], ranks: Ranks, rest: Quiescence) -> None:
+        self.by_time = self.by_time or rest != "exact"
         latest = {rank: tuple(found) for node in ranks.nodes for rank, found in node.latest().items()}
         sample = ReachSample(tuple(latest[rank] for rank in range(self._world_size)), self._step)
         self.samples.update(dict.fromkeys((operation.address for operation in held), sample))
 
+    def not_quiescent(self, why: str) -> None:
+        """It is told once the attempt has ended."""
+        self.why_not_quiescent = why
 
-def single_step(arena: Arena, order: AttemptOrder, topology: Topology, deadlines: Deadlines, steps: int) -> Samples:
-    """How far the peers get at every operation of every rank, and its own training, which has this many steps.
+
+def single_step(
+    arena: Arena, order: AttemptOrder, topology: Topology, deadlines: Deadlines, steps: int
+) -> tuple[Samples, bool]:
+    """How far the peers get at every operation of every rank, and its own training, which has this many steps; whether rest was
+    told by time anywhere.
 
     `order` is the golden attempt's. The storage is emptied before each run, so the attempt must be one from the start.
-    Empty where the job doesn't end well when it is stepped.
+    Empty where the job doesn't end well when it is stepped. Raises UsageError where it never comes to rest.
     """
     table: Samples = {}
+    by_time = False
     for rank in range(topology.world_size):
         arena.reset()
         stepped = msgspec.structs.replace(
@@ -85,15 +105,68 @@ def single_step(arena: Arena, order: AttemptOrder, topology: Topology, deadlines
             step_rank=rank,
             hold_steps={rank: tuple(range(1, steps + 1))},
             record="nothing",
-            collective_timeout_seconds=deadlines.rest_seconds * 4,
+            collective_timeout_seconds=max(deadlines.rest_seconds * 16, deadlines.watch_seconds * 400),
         )
         found = _Steps(topology.world_size)
         run = AttemptRun(arena, stepped, topology, (), lambda event: None, deadlines, listener=found)
-        if run.run() != "finished":
+        outcome = run.run()
+        if found.why_not_quiescent:
+            raise UsageError(never_quiescent(found.why_not_quiescent))
+        if outcome != "finished":
             # A job that fails when one rank is slow is the campaign's to find, which can do with less than reach.
-            return {}
+            return {}, False
         table.update(found.samples)
-    return table
+        by_time = by_time or found.by_time
+    return table, by_time
+
+
+class _HeldOnce(Listener):
+    """Notes how the attempt came to rest with an operation held, and ends it then, unless it is to go on."""
+
+    def __init__(self, *, go_on: bool) -> None:
+        self._go_on = go_on
+        self.rest: Quiescence | None = None
+        self.why_not_quiescent = ""
+
+    def stepped(self, held: Sequence[Operation], ranks: Ranks, rest: Quiescence) -> None:
+        self.rest = rest
+        if not self._go_on:
+            ranks.kill(None, "harness")
+
+    def not_quiescent(self, why: str) -> None:
+        """It is told once the attempt has ended."""
+        self.why_not_quiescent = why
+
+
+def quiescence_when_held(
+    arena: Arena,
+    order: AttemptOrder,
+    topology: Topology,
+    deadlines: Deadlines,
+    address: Address,
+    *,
+    go_on: bool = False,
+) -> Quiescence | None:
+    """How rest is told of the job, started on empty storage and held before this operation; None where it doesn't come to that.
+
+    With `go_on` it isn't ended there, so that what it does to storage that is never emptied is done in full.
+    Raises UsageError where it never comes to rest.
+    """
+    arena.reset()
+    found = _HeldOnce(go_on=go_on)
+    order = msgspec.structs.replace(order, hold_at=(address,))
+    AttemptRun(arena, order, topology, (), lambda event: None, deadlines, listener=found).run()
+    if found.why_not_quiescent:
+        raise UsageError(never_quiescent(found.why_not_quiescent))
+    return found.rest
+
+
+def never_quiescent(why: str) -> str:
+    """The sentence for a job that doesn't come to rest while one of its operations is held."""
+    return (
+        f"faults can't be placed: while one operation was held, {why}. Turn off that thread while you test, or let it leave the "
+        "checkpoints' storage and its connections alone"
+    )
 
 
 def reach(run: GoldenRun, samples: Samples) -> tuple[tuple[int, ...], ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from chaosckpt.engine.golden.points import Prefixes
 from chaosckpt.model.census import RecoveryGap
@@ -18,14 +18,9 @@ def find_gaps(prefixes: Prefixes) -> tuple[tuple[RecoveryGap, ...], int]:
     A save counts as finished after its last operation on any rank. Of the writes to one open file only the first and the last are
     tried: what lies between them is cut short like the first.
     """
-    places = list(_telling(prefixes))
-    spread = (
-        places
-        if len(places) <= MOST_PREFIXES
-        else [places[i * len(places) // MOST_PREFIXES] for i in range(MOST_PREFIXES)]
-    )
+    places = spread(list(_telling(prefixes)), MOST_PREFIXES)
     found = []
-    for place in spread:
+    for place in places:
         required = _finished(prefixes, place)
         if required is None:
             continue
@@ -33,7 +28,12 @@ def find_gaps(prefixes: Prefixes) -> tuple[tuple[RecoveryGap, ...], int]:
         step = next(iter(chosen)) if len(chosen) == 1 else None
         if step is None or step < required:
             found.append(RecoveryGap(prefixes.rows[place].operation.address, required, step))
-    return tuple(found), len(spread)
+    return tuple(found), len(places)
+
+
+def spread(places: Sequence[int], most: int) -> Sequence[int]:
+    """So many of these places at most, spread evenly."""
+    return places if len(places) <= most else [places[i * len(places) // most] for i in range(most)]
 
 
 def _telling(prefixes: Prefixes) -> Iterator[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -22,8 +22,11 @@ class Strike(msgspec.Struct, frozen=True):
 class ArmedFaults:
     """The faults of one attempt on one node: each trigger strikes once, the other faults decide at every operation."""
 
-    def __init__(self, faults: Sequence[Fault], step_rank: int | None = None) -> None:
+    def __init__(
+        self, faults: Sequence[Fault], step_rank: int | None = None, hold_at: Collection[Address] = ()
+    ) -> None:
         self._step_rank = step_rank
+        self._hold_at = frozenset(hold_at)
         self._triggers: dict[Address, list[tuple[int, int, Trigger]]] = {}
         self._deciding: list[tuple[int, Fault, Memory]] = []
         for index, fault in enumerate(faults):
@@ -38,7 +41,8 @@ class ArmedFaults:
 
         Called once for each operation, and again for one that was held for a fault that decides about operations too.
         """
-        if operation.address.rank == self._step_rank and operation.address.op != STEP:
+        stepped = operation.address.rank == self._step_rank and operation.address.op != STEP
+        if stepped or operation.address in self._hold_at:
             return Strike(Hold(), -1)
         waiting = self._triggers.get(operation.address)
         if waiting:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -143,6 +144,7 @@ class Launcher:
         """End the fork server; it kills what it forked."""
         if self.channel is not None:
             self.channel.close()
+        self._process.send_signal(signal.SIGCONT)  # one that was stopped is to see the end of its channel
         try:
             self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:

@@ -12,7 +12,7 @@ from chaosckpt.commands.naming import Naming
 from chaosckpt.engine.node.phase import ObservedPhase, Phase, ReportedPhase
 from chaosckpt.engine.wire.orders import AttemptOrder, CommandNodeSettings, NodeSettings
 from chaosckpt.engine.wire.programs import CommandProgram
-from chaosckpt.engine.wire.reports import ImportedModules, Report
+from chaosckpt.engine.wire.reports import Report
 from chaosckpt.engine.wire.requests import CommandOutput
 from chaosckpt.gate.guard import Guard
 from chaosckpt.model.operation import Operation
@@ -75,9 +75,9 @@ class CommandObservation:
         self.phase: Phase = ObservedPhase(self._naming, program.save_numbers)
         self.guard: Guard | None = Guard(node.writable or (), files=node.writable is not None, network=not node.network)
         self._read: set[int] = set()
-        self._modules: tuple[str, ...] = ()
         self._told = Path(node.environment[VARIABLE])
         self._told.unlink(missing_ok=True)
+        self._modules = Path(program.modules_file) if program.modules_file else None
 
     def performed(self, operation: Operation) -> None:
         """See Observation."""
@@ -86,9 +86,7 @@ class CommandObservation:
             self._read |= set() if step is None else {step}
 
     def reported(self, report: Report) -> bool:
-        """See Observation. A command only tells what it had imported, if it was asked."""
-        if isinstance(report, ImportedModules):
-            self._modules = report.modules
+        """See Observation. A command reports nothing."""
         return False
 
     def output(self, printed: str) -> CommandOutput:
@@ -97,10 +95,15 @@ class CommandObservation:
         return CommandOutput(
             printed=printed,
             refused=tuple(self.guard.refused),
-            modules=self._modules,
-            told=tuple(self._told.read_text(errors="replace").splitlines()) if self._told.exists() else (),
+            modules=() if self._modules is None else _lines(self._modules),
+            told=_lines(self._told),
             read=tuple(sorted(self._read)),
         )
+
+
+def _lines(path: Path) -> tuple[str, ...]:
+    """What a program left in a file of the harness's; nothing where it left none."""
+    return tuple(path.read_text(errors="replace").splitlines()) if path.exists() else ()
 
 
 def observation_of(order: AttemptOrder, settings: NodeSettings) -> Observation:

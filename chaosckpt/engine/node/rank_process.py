@@ -7,8 +7,10 @@ import os
 import re
 import signal
 import socket
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,10 +20,12 @@ from chaosckpt.commands.random_names import without_random
 from chaosckpt.engine.node.armed import ArmedFaults, Strike
 from chaosckpt.engine.node.observation import Observation
 from chaosckpt.engine.node.phase import Boundaries, Phase
+from chaosckpt.engine.node.progress import Progress
 from chaosckpt.engine.wire.channel import Channel
 from chaosckpt.engine.wire.process_tree import descendants, kill_trees
 from chaosckpt.engine.wire.reports import Cause, Exited, Held, Labelled, Push, Rendezvous, Report, Stepping, Struck
 from chaosckpt.engine.wire.requests import CommandOutput
+from chaosckpt.gate.kernel import release
 from chaosckpt.gate.supervisor import Gate, Root
 from chaosckpt.model.fault import Decision, Errno, Hide, Hold, Short
 from chaosckpt.model.journal import Acknowledged
@@ -46,6 +50,7 @@ class NodeAttempt(NamedTuple):
     """Counts the operations of all of them."""
     gated: bool
     nonces: Sequence[re.Pattern[str]]
+    progress: Progress
 
 
 class RankProcess:
@@ -78,6 +83,7 @@ class RankProcess:
         self.records: list[Labelled] = []
         self._tiers = tiers
         self._attempt = attempt
+        self._trimmed = 0
         self._latest: deque[Address] = deque(maxlen=LATEST)
         self._stopped: set[int] = set()
         self._open = not attempt.gated
@@ -259,6 +265,8 @@ class RankProcess:
         if operation.part == 0:  # a large write kept with its data comes in parts
             self.counts[operation.address.rank] += 1
             self._latest.append(operation.address)
+            caller = self.pid if self.gate is None else self.gate.caller
+            self._attempt.progress.note(operation, caller, time.monotonic())
             self.observation.performed(operation)
         if self._attempt.record != "nothing":
             phase = self.phase
@@ -293,6 +301,19 @@ class RankProcess:
         if self.status is not None or rank not in self.ranks:
             return None
         return self.pid if len(self.ranks) == 1 else self._heads().get(rank)
+
+    def ranks_of(self, thread: int) -> list[int]:
+        """The rank to which this thread belongs; none, where it is of no rank or of another tree."""
+        heads = self._heads() or {self.first: self.pid}
+        return [
+            rank
+            for rank, head in heads.items()
+            if any(os.path.exists(f"/proc/{pid}/task/{thread}") for pid in descendants(head))
+        ]
+
+    def main_threads(self) -> list[int]:
+        """That of each rank; none once it has ended."""
+        return [] if self.status is not None else list(self._heads().values()) or [self.pid]
 
     def held_threads(self) -> set[int]:
         return set(self.gate.held_threads()) if self.gate is not None else set()
@@ -370,6 +391,15 @@ class RankProcess:
     def output(self) -> CommandOutput:
         """What its program left to be read beside its files."""
         return self.observation.output(self.end_of_log(LOG_BYTES))
+
+    def trim_log(self) -> None:
+        """Give back the space of what it printed, but for the end that is kept: a program may print without end."""
+        with suppress(OSError):  # a file system without holes keeps all
+            spare = os.stat(self.log).st_size - 2 * LOG_BYTES
+            if spare > self._trimmed + LOG_BYTES:
+                with open(self.log, "r+b") as stream:
+                    release(stream.fileno(), spare)
+                self._trimmed = spare
 
     def end_of_log(self, most_bytes: int) -> str:
         """The last so many bytes of what it printed."""

@@ -29,8 +29,9 @@ from chaosckpt.engine.node.armed import ArmedFaults
 from chaosckpt.engine.node.launcher import Launcher
 from chaosckpt.engine.node.mutation import mutate
 from chaosckpt.engine.node.observation import observation_of
-from chaosckpt.engine.node.quiescence import SocketCounters, sample
+from chaosckpt.engine.node.progress import Progress
 from chaosckpt.engine.node.rank_process import NodeAttempt, RankProcess, decode_path
+from chaosckpt.engine.node.sampling import SocketCounters, describe, sample
 from chaosckpt.engine.wire import requests as r
 from chaosckpt.engine.wire import storage
 from chaosckpt.engine.wire.channel import Channel, pair
@@ -47,6 +48,7 @@ from chaosckpt.engine.wire.programs import CommandProgram
 from chaosckpt.engine.wire.reports import Cause, Labelled, Push, Rendezvous, Trouble
 from chaosckpt.errors import ChaosckptError, UsageError
 from chaosckpt.model.operation import Address
+from chaosckpt.model.phrasing import describe_path
 from chaosckpt.model.schedule import decode_faults
 from chaosckpt.plugins import fault_kinds
 
@@ -69,6 +71,7 @@ class NodeServer:
         """Whether all ranks of this attempt were killed."""
         self.stopping = False
         self.order = itertools.count()
+        self.progress = Progress()
         self.armed = ArmedFaults(())
         self.launcher = Launcher(settings, channel)
         self.nonces: list[re.Pattern[str]] = []
@@ -131,8 +134,10 @@ class NodeServer:
                 self.rendezvous(request.place)
             case r.TakeSample():
                 return self.sample()
-            case r.IsQuiescent():
-                return self.quiescent()
+            case r.DescribeThreads():
+                return self.describe(request.threads)
+            case r.GetPauses():
+                return self.progress.pauses()
             case r.Freeze():
                 self.freeze()
             case r.Thaw():
@@ -195,9 +200,11 @@ class NodeServer:
     def start(self, order: AttemptOrder) -> None:
         """Launch the ranks of one attempt."""
         self._end_attempt()
-        self.armed = ArmedFaults(decode_faults(order.faults, fault_kinds().values()), order.step_rank)
+        faults = decode_faults(order.faults, fault_kinds().values())
+        self.armed = ArmedFaults(faults, order.step_rank, order.hold_at)
         gate = self.settings.gate
-        attempt = NodeAttempt(self.armed, order.record, self.push, self.order, gate, self.nonces)
+        self.progress = Progress()
+        attempt = NodeAttempt(self.armed, order.record, self.push, self.order, gate, self.nonces, self.progress)
         for places in _trees(order):
             self._launch(order, places, attempt)
         if self.launcher.channel is not None:
@@ -226,23 +233,34 @@ class NodeServer:
             if 0 not in process.ranks and process.status is None:
                 process.tell(place)
 
-    def sample(self) -> r.Sample | None:
-        """None while anything moves, else what is equal at the next sample if nothing moved between."""
+    def sample(self) -> r.Sample:
+        """What is seen of the ranks at this instant, all that they had asked of their gates being done."""
         for _ in range(1000):
             if not self._turn(0):
                 break
-        if any(process.awaits_runner for process in self.trees):
-            return None
+        awaited = any(process.awaits_runner for process in self.trees)
         processes: list[tuple[int, set[int]]] = []
         for process in self.trees:
+            process.trim_log()
             held = process.held_threads()
             processes.extend((pid, held) for pid in process.tree())
-        return sample(processes, self.counters, sum(process.counts.total() for process in self.trees))
+        found = sample(processes, self.counters, self.progress.operations, self.progress.caller)
+        return msgspec.structs.replace(found, runner_awaited=awaited)
 
-    def quiescent(self) -> bool:
-        """Whether the ranks of this node, being all of the attempt, can go no further by themselves."""
-        first = self.sample()
-        return first is not None and first == self.sample()
+    def describe(self, threads: Sequence[int]) -> list[str]:
+        """Of which rank each of these threads is, what it is called and does; of the one with the last operation, on what that was.
+
+        Without any, of the main thread of each rank.
+        """
+        found = []
+        for thread in threads or [head for tree in self.trees for head in tree.main_threads()]:
+            of = [rank for tree in self.trees for rank in tree.ranks_of(thread)]
+            owner = f"rank {of[0]}: " if of else ""
+            last = self.progress.last if thread == self.progress.caller else None
+            found.append(
+                f"{owner}{describe(thread)}" + ("" if last is None else f", which works on {describe_path(last.path)}")
+            )
+        return found
 
     def freeze(self) -> None:
         """From now on no operation lands: gates stay unserved until the ranks are killed."""
@@ -332,7 +350,9 @@ class NodeServer:
         return [process.records for process in self.trees]
 
     def counts(self) -> dict[int, int]:
-        """Operations performed by each rank of this node."""
+        """Operations performed by each rank of this node. It is asked time and again, so that logs are kept short here."""
+        for process in self.trees:
+            process.trim_log()
         return {rank: process.counts[rank] for process in self.trees for rank in process.ranks}
 
     def latest(self) -> dict[int, list[Address]]:

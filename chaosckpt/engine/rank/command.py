@@ -21,10 +21,8 @@ from collections.abc import Sequence
 from importlib.abc import InspectLoader
 from types import CodeType, ModuleType, TracebackType
 
-from chaosckpt.engine.wire.channel import Channel
 from chaosckpt.engine.wire.orders import RankOrder
 from chaosckpt.engine.wire.programs import CommandProgram
-from chaosckpt.engine.wire.reports import ImportedModules
 from chaosckpt.gate.install import pass_gate
 
 FLAGS_THAT_FIT = frozenset({"-u"})
@@ -63,8 +61,9 @@ class Command:
         os.chdir(self.node.directory)
         # The gate is asked about connections where they aren't allowed.
         pass_gate(self.connection, low_descriptors=True, network=not self.node.network)
+        # A program may close every descriptor from 3 on, and use their numbers: nothing of the harness's is to be among them.
+        self.connection.close()
         if self.cold_path is None:
-            self.connection.close()
             self.execute()
         else:
             self.run_script(self.cold_path)
@@ -92,10 +91,9 @@ class Command:
         try:
             code = _run(script[0], is_module=script[1])
         finally:
-            if self.program.report_modules:
-                with contextlib.suppress(OSError):
-                    Channel(self.connection).send(ImportedModules(tuple(sys.modules)))
-            self.connection.close()
+            if self.program.modules_file:
+                with contextlib.suppress(OSError), open(self.program.modules_file, "w", encoding="utf-8") as file:
+                    file.write("\n".join(sys.modules))
         raise SystemExit(code)
 
 
@@ -189,7 +187,7 @@ def _look_cold(script: str, cold_path: Sequence[str], *, is_module: bool, unbuff
         numpy.random.seed(None)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-    sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - it is the process's standard input to its end
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - it is the process's standard input to its end
     # What was said before a kill has to be there after it: unbuffered is the file below, too.
     at_once = unbuffered or bool(os.environ.get("PYTHONUNBUFFERED"))
     sys.stdout = io.TextIOWrapper(open(1, "wb", 0 if at_once else -1, closefd=False), write_through=at_once)  # noqa: SIM115

@@ -31,11 +31,11 @@ from collections.abc import Sequence
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.runner.job_control import FaultControl
+from chaosckpt.engine.runner.quiescence import Quiescence
 from chaosckpt.engine.runner.ranks import TICK_SECONDS, NotArrived, Ranks, Record
 from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.engine.wire.reports import (
     Held,
-    ImportedModules,
     Measured,
     Push,
     RankEnvironment,
@@ -55,6 +55,8 @@ __all__ = ["AttemptRun", "Heard", "Listener", "Record"]
 
 SINGLE_STEP = -1
 """What holds an operation that no fault names: the rank is stepped, operation by operation."""
+_QUIET_SECONDS = 15.0
+"""After so long without a sign of progress its listener is told; then each time that this has doubled."""
 Heard = Retained | Referred | Measured | RankEnvironment | Stepping
 """What ranks report that is no event of a journal."""
 
@@ -65,8 +67,14 @@ class Listener:
     def heard(self, message: Heard) -> None:
         """A rank reported this, and goes on when this returns."""
 
-    def stepped(self, held: Sequence[Operation], ranks: Ranks) -> None:
+    def stepped(self, held: Sequence[Operation], ranks: Ranks, rest: Quiescence) -> None:
         """The rank that is single-stepped is held before these operations, and nothing moves. It goes on when this returns."""
+
+    def quiet(self, seconds: float, ranks: Ranks) -> None:
+        """Nothing was reported, and no operation performed, for so long."""
+
+    def not_quiescent(self, why: str) -> None:
+        """The ranks did not come to rest while an operation was held, and are ended."""
 
 
 class AttemptRun:
@@ -90,7 +98,7 @@ class AttemptRun:
         self._deadlines = deadlines
         self._failure_groups = failure_groups
         self._listener = listener or Listener()
-        self._ranks = Ranks(arena, topology, order.attempt, record, self._hear)
+        self._ranks = Ranks(arena, topology, order.attempt, record, self._hear, deadlines)
         self._injected: set[int] = set()
         self._held: dict[int, dict[int, Held]] = {}
         self._first: dict[int, Held] = {}
@@ -99,6 +107,7 @@ class AttemptRun:
         self._steps: list[Operation] = []
         self._reasons: dict[int, str] = {}
         self._hung = False
+        self._tell_at = _QUIET_SECONDS
 
     @property
     def seconds(self) -> float:
@@ -163,7 +172,7 @@ class AttemptRun:
 
     def _hear(self, message: Push) -> None:
         match message:
-            case StageMark() | ImportedModules():
+            case StageMark():
                 pass
             case Retained() | Referred() | Measured() | RankEnvironment() | Stepping():
                 self._listener.heard(message)
@@ -202,8 +211,8 @@ class AttemptRun:
                 ranks.kill(None, "harness")
             return
         partly = [fault for fault, held in self._held.items() if fault not in self._injected and held]
-        if partly and ranks.quiescent():
-            # What is held waits for a peer that itself waits: the cut can't be reached. Rest is exact, so no time decides this.
+        if partly and ranks.quiescence():
+            # What is held waits for a peer that itself waits: the cut can't be reached.
             for fault in partly:
                 wanted = len(self._faults[fault].holds())
                 self._reasons[fault] = (
@@ -213,8 +222,13 @@ class AttemptRun:
             return
         ranks.note_progress(now)
         quiet = now - ranks.last_progress
+        if quiet >= self._tell_at:
+            self._tell_at = 2 * quiet
+            self._listener.quiet(quiet, ranks)
+        elif quiet < _QUIET_SECONDS:
+            self._tell_at = _QUIET_SECONDS
         if (
-            quiet > self._deadlines.hang_seconds and ranks.quiescent()
+            quiet > self._deadlines.hang_seconds and ranks.quiescence() in ("exact", "idle")
         ) or now - ranks.started > self._deadlines.longest_seconds:
             self._hung = True
             ranks.kill(None, "harness")
@@ -259,13 +273,14 @@ class AttemptRun:
 
     def _single_step(self) -> None:
         try:
-            self._ranks.await_quiescence(self._deadlines.rest_seconds)
-        except NotArrived:
+            rest = self._ranks.await_quiescence()
+        except NotArrived as error:
+            self._listener.not_quiescent(str(error))
             self._ranks.kill(None, "harness")
             return
         # With several threads more than one operation may be held by now.
         held, self._steps = self._steps, []
-        self._listener.stepped(held, self._ranks)
+        self._listener.stepped(held, self._ranks, rest)
         self._resume(SINGLE_STEP)
 
     def _resume(self, index: int) -> None:

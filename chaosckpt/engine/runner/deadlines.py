@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from chaosckpt.model.census import Pauses
+
+_SHORTEST_PAUSE_SECONDS = 0.05
+
 
 class Deadlines(msgspec.Struct, frozen=True):
     """Waiting times for one attempt. They end a wait for something that doesn't come; they never decide where a fault strikes.
@@ -15,6 +19,8 @@ class Deadlines(msgspec.Struct, frozen=True):
     factor: float = 1.0
     floor_seconds: float = 10.0
     """What a machine that others use may take for nothing at all."""
+    pauses: Pauses = Pauses()
+    """Those of the golden run."""
 
     @property
     def hang_seconds(self) -> float:
@@ -30,6 +36,16 @@ class Deadlines(msgspec.Struct, frozen=True):
     def rest_seconds(self) -> float:
         """How long rest is waited for before a fault is given up as not arrived."""
         return self.factor * max(2 * self.floor_seconds, 8 * self.golden_seconds)
+
+    @property
+    def watch_seconds(self) -> float:
+        """Nothing gets anywhere for so long: rest is told by time (chaosckpt/engine/runner/quiescence.py). 0: it never is."""
+        return 10 * max(self.pauses.between, _SHORTEST_PAUSE_SECONDS) if self.pauses.first else 0.0
+
+    @property
+    def busy_seconds(self) -> float:
+        """CPU time that what runs must have used in such a watch: a rank that is being launched runs, too."""
+        return max(self.watch_seconds, 3 * self.pauses.first)
 
     @property
     def grace_seconds(self) -> float:

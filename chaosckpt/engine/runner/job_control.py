@@ -46,7 +46,7 @@ class FaultControl:
 
     def await_rest(self) -> None:
         """See JobControl."""
-        self._ranks.await_quiescence(self._deadlines.rest_seconds)
+        self._ranks.await_quiescence()
 
     def kill_job(self) -> None:
         """See JobControl. Every gate is shut before the first process dies, so that nobody's death is another's chance."""

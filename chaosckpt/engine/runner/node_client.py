@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import queue
+import signal
 import socket
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from chaosckpt.engine.wire.channel import Channel, pair
 from chaosckpt.engine.wire.orders import AttemptOrder, NodeSettings, Ready, Refused, TargetFacts
 from chaosckpt.engine.wire.reports import Cause, Labelled, Push, Rendezvous, Trouble
 from chaosckpt.errors import HarnessError, UsageError
+from chaosckpt.model.census import Pauses
 from chaosckpt.model.mutation import Mutated, Mutation
 from chaosckpt.model.operation import Address
 
@@ -52,11 +54,14 @@ class Node(Protocol):
     def rendezvous(self, place: Rendezvous) -> None:
         """Tell this node's ranks, other than rank 0, where the process group meets."""
 
-    def sample(self) -> r.Sample | None:
-        """None while anything moves on this node, else what is equal at the next sample if nothing moved between."""
+    def sample(self) -> r.Sample:
+        """What is seen of this node's ranks at this instant: how each thread waits, and what moved so far."""
 
-    def quiescent(self) -> bool:
-        """Whether the ranks of this node, being all of the attempt, can go no further by themselves."""
+    def describe(self, threads: Sequence[int]) -> list[str]:
+        """What each of these threads is called and does, in words; without any, the main thread of each rank."""
+
+    def pauses(self) -> Pauses:
+        """How long this node's ranks got nowhere in this attempt."""
 
     def freeze(self) -> None:
         """From now on no operation lands: gates stay unserved until the ranks are killed."""
@@ -243,11 +248,14 @@ class ConnectedNode(Node):
     def rendezvous(self, place: Rendezvous) -> None:
         self._ask(r.Meet(place))
 
-    def sample(self) -> r.Sample | None:
+    def sample(self) -> r.Sample:
         return self._ask(r.TakeSample())
 
-    def quiescent(self) -> bool:
-        return self._ask(r.IsQuiescent())
+    def describe(self, threads: Sequence[int]) -> list[str]:
+        return self._ask(r.DescribeThreads(tuple(threads)))
+
+    def pauses(self) -> Pauses:
+        return self._ask(r.GetPauses())
 
     def freeze(self) -> None:
         self._ask(r.Freeze())
@@ -372,7 +380,8 @@ class LocalNode(ConnectedNode):
         self._end()
 
     def _end(self) -> None:
-        """Wait for the process, whose channel has ended; one that hangs is ended."""
+        """Wait for the process, whose channel has ended; one that was stopped goes on, and one that hangs is ended."""
+        self._process.send_signal(signal.SIGCONT)
         try:
             self._process.wait(timeout=15)
         except subprocess.TimeoutExpired:

@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.runner.node_client import Inbox, Node
+from chaosckpt.engine.runner.quiescence import Quiescence, QuiescenceWatch
 from chaosckpt.engine.wire.orders import AttemptOrder, Place
 from chaosckpt.engine.wire.reports import Cause, Exited, Push, Rendezvous, Trouble
 from chaosckpt.errors import HarnessError
@@ -35,7 +37,13 @@ class Ranks:
     """
 
     def __init__(
-        self, arena: Arena, topology: Topology, attempt: int, record: Record, hear: Callable[[Push], None]
+        self,
+        arena: Arena,
+        topology: Topology,
+        attempt: int,
+        record: Record,
+        hear: Callable[[Push], None],
+        deadlines: Deadlines,
     ) -> None:
         self.arena = arena
         self.topology = topology
@@ -50,6 +58,8 @@ class Ranks:
         self._attempt = attempt
         self._record = record
         self._hear = hear
+        self._deadlines = deadlines
+        self._watch = QuiescenceWatch(deadlines)
         self._inbox: Inbox = queue.SimpleQueue()
 
     def launch(self, order: AttemptOrder, hold_steps: Mapping[int, tuple[int, ...]]) -> None:
@@ -112,8 +122,8 @@ class Ranks:
         self.gone(exited.rank, exited.status, exited.by, exited.stderr_tail)
         self.operations[exited.rank] = exited.operations
         for what in exited.untraced:
-            # The gate's notes are sentences; of a ring for asynchronous operations it says that it was refused.
-            refused = what.endswith("was refused with ENOSYS")
+            # The gate's notes are sentences; of a ring for asynchronous operations, or of a signal, it says that it was refused.
+            refused = what.endswith(("was refused with ENOSYS", "was refused"))
             self._record(j.Untraced(attempt=self._attempt, rank=exited.rank, what=what, refused=refused))
 
     def gone(self, rank: int, status: int, by: Cause, stderr_tail: str = "") -> None:
@@ -142,21 +152,32 @@ class Ranks:
         if self.counts() != before:
             self.last_progress = now
 
-    def quiescent(self) -> bool:
-        """Whether no rank can go further by itself: with one node it says so, of several two samples of all are equal."""
-        if len(self.nodes) == 1:
-            return self.nodes[0].quiescent()
-        first = [node.sample() for node in self.nodes]
-        return None not in first and first == [node.sample() for node in self.nodes]
+    def quiescence(self) -> Quiescence | None:
+        """Whether no rank can go further by itself, by this and earlier calls (chaosckpt/engine/runner/quiescence.py)."""
+        rest = self._look()
+        return self._look() if rest is None and self._watch.still else rest
 
-    def await_quiescence(self, timeout_seconds: float) -> None:
-        """Return when no rank can go further by itself. Raises NotArrived where they don't come to that in time."""
-        until = time.monotonic() + timeout_seconds
-        while not self.quiescent():
+    def _look(self) -> Quiescence | None:
+        return self._watch.see([node.sample() for node in self.nodes], time.monotonic())
+
+    def await_quiescence(self) -> Quiescence:
+        """Return when no rank can go further by itself. Raises NotArrived, saying why, where they don't come to that in time."""
+        until = time.monotonic() + self._deadlines.rest_seconds
+        self._watch.forget()
+        while (rest := self.quiescence()) is None:
             if time.monotonic() > until:
-                raise NotArrived("the other ranks did not become idle in time")
+                raise NotArrived(f"the ranks did not come to rest ({self.disturber()})")
             self.pump(SAMPLE_SECONDS)
         self.drain()
+        return rest
+
+    def disturber(self) -> str:
+        """What keeps the ranks from coming to rest, in words."""
+        found = self._watch.disturbers
+        if not found:
+            return "bytes moved on their TCP connections, or lay unread there"
+        node, thread = found[0]
+        return self.nodes[node].describe([thread])[0]
 
     # Their end
 

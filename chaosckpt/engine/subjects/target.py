@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from chaosckpt.engine.golden.census import measure
+from chaosckpt.engine.golden.reach import QUIESCENCE_BY_TIME
 from chaosckpt.engine.runner import gate_mode
 from chaosckpt.engine.runner.arena import Arena, open_local, storage_left
 from chaosckpt.engine.runner.audit import audit, audit_kept, wanted
@@ -57,12 +58,13 @@ class TargetSubject(Subject):
         mode = gate_mode.choose(self.scenario)
         with closing(self.open_arena()) as arena:
             census = measure(self.scenario, arena, progress=progress, sweeping=True)
+            by_time = (QUIESCENCE_BY_TIME,) if census.main.by_time else ()
             return Prepared(
                 census=census,
                 modules=arena.nodes[0].modules,
                 gate=mode,
                 launch=self.launch(),
-                remarks=_bounds(self.scenario),
+                remarks=(*_bounds(self.scenario), *by_time),
             )
 
     def kinds(self) -> dict[str, type[Fault]]:

@@ -11,6 +11,7 @@ from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.journal import (
     Intent,
 )
+from chaosckpt.model.operation import Address
 from chaosckpt.model.scenario import WorkloadSettings
 
 
@@ -99,6 +100,8 @@ class AttemptOrder(msgspec.Struct, frozen=True, kw_only=True):
     record: Literal["nothing", "operations", "data"] = "nothing"
     step_rank: int | None = None
     """Hold every operation of this rank: it is single-stepped (chaosckpt/engine/golden/reach.py)."""
+    hold_at: tuple[Address, ...] = ()
+    """Hold these operations, too, until the runner lets them go."""
     hold_steps: dict[int, tuple[int, ...]] = {}
     """For each rank, the training steps before which its training thread reports (Stepping), because a fault holds it there."""
 

@@ -12,14 +12,19 @@ _PR_SET_CHILD_SUBREAPER = 36
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def die_with_parent(parent: int | None) -> None:
-    """Have the kernel SIGKILL this process when `parent`, which must be its parent, ends. None takes that back.
+def die_with_parent(parent: int) -> None:
+    """Have the kernel SIGKILL this process when `parent`, which must be its parent, ends.
 
     Exits at once when the parent is gone already.
     """
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL if parent is not None else 0, 0, 0, 0)
-    if parent is not None and os.getppid() != parent:
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
         os._exit(1)
+
+
+def wake_when_parent_ends() -> None:
+    """Have the kernel SIGCONT this process when its parent ends: one that was stopped learns, too, that its channel has ended."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0)
 
 
 def adopt_orphans() -> None:

@@ -57,8 +57,8 @@ class CommandProgram(msgspec.Struct, frozen=True, kw_only=True, tag_field="progr
     argv: tuple[str, ...]
     save_numbers: tuple[int, ...] = ()
     """The steps of the saves to come, where the command's checkpoint always has the same name."""
-    report_modules: bool = False
-    """Whether a warm script tells at its end what it had imported (ImportedModules)."""
+    modules_file: str = ""
+    """The file in which a warm script leaves at its end the names of what it had imported; empty: it is not asked."""
 
 
 AnyProgram = TrainingProgram | AuditProgram | ReferenceProgram | MeasuringProgram | CommandProgram

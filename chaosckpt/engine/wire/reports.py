@@ -26,12 +26,6 @@ Cause = Literal["self", "fault", "harness"]
 """Who ended a process, as in the journal."""
 
 
-class ImportedModules(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
-    """What a command's script had imported when it ended."""
-
-    modules: tuple[str, ...]
-
-
 class Rendezvous(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
     """Where rank 0 of the attempt serves the process group's store."""
 
@@ -96,7 +90,7 @@ class Measured(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
 
 Report = (
     RecoveryStarted | Recovered | SaveStarted | Outstanding | SaveFailed | Acknowledged | Finished | Raised | Rendezvous | StageMark
-    | Stepping | Audited | Retained | Referred | Measured | RankEnvironment | ImportedModules
+    | Stepping | Audited | Retained | Referred | Measured | RankEnvironment
 )  # fmt: skip
 """What a rank reports. It waits for one byte after each, so that a report and a fault can't overtake one another."""
 

@@ -7,13 +7,14 @@ is chaosckpt/engine/runner/node_client.py, the node answers in chaosckpt/engine/
 from __future__ import annotations
 
 import re
-from typing import Generic, TypeVar, get_args
+from typing import Generic, Literal, TypeVar, get_args
 
 import msgspec
 
 from chaosckpt.commands.naming import FileSeen
 from chaosckpt.engine.wire.orders import AttemptOrder, NodeSettings
 from chaosckpt.engine.wire.reports import Cause, Labelled, Rendezvous
+from chaosckpt.model.census import Pauses
 from chaosckpt.model.mutation import Mutated, Mutation
 from chaosckpt.model.operation import Address
 
@@ -33,14 +34,34 @@ Socket = tuple[int, int, int, int, int, int]
 """(inode, state, receive queue, send queue, bytes acknowledged, bytes received) of a TCP socket."""
 
 
-class Sample(msgspec.Struct, frozen=True):
-    """What a node saw of its ranks while nothing moved. Two equal samples, one after the other, are quiescence."""
+Waits = Literal["wait", "timed", "asleep", "polls", "busy", "running"]
+"""How a thread was found: in a call that waits without a timeout ("wait", or held by the gate) or with one, in a sleep, polling sockets
+with a short timeout, in another system call, or in none."""
 
-    threads: tuple[tuple[int, int | None], ...]
-    """(thread, CPU nanoseconds, or None for one that polls) of every thread."""
+
+class ThreadSeen(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """One thread at one instant. `place` is call and stack of a timed wait or sleep: equal for a loop that came back to it."""
+
+    tid: int
+    cpu: int | None
+    """Nanoseconds so far; None for a thread that polls sockets, whose only inputs are those."""
+    waits: Waits
+    place: str = ""
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """What a node saw of its ranks at one instant."""
+
+    threads: tuple[ThreadSeen, ...]
     sockets: tuple[Socket, ...]
+    pending: bool
+    """Whether some socket's queue held bytes."""
     operations: int
-    """Performed so far by all ranks of the node."""
+    """Performed so far by all ranks of the node, without questions that were asked and answered like this before."""
+    caller: int
+    """The thread of the last of them."""
+    runner_awaited: bool = False
+    """Whether a rank waits until the runner lets it go on: not quiescent, whatever its threads do."""
 
 
 class CommandOutput(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,12 +91,18 @@ class Meet(Ask[None], frozen=True):
     place: Rendezvous
 
 
-class TakeSample(Ask[Sample | None], frozen=True):
+class TakeSample(Ask[Sample], frozen=True):
     """See Node.sample."""
 
 
-class IsQuiescent(Ask[bool], frozen=True):
-    """See Node.quiescent."""
+class DescribeThreads(Ask[list[str]], frozen=True):
+    """See Node.describe."""
+
+    threads: tuple[int, ...]
+
+
+class GetPauses(Ask[Pauses], frozen=True):
+    """See Node.pauses."""
 
 
 class Freeze(Ask[None], frozen=True):
@@ -222,9 +249,9 @@ class GetManifest(Ask[list[FileSeen]], frozen=True):
 
 
 Request = (
-    Start | Meet | TakeSample | IsQuiescent | Freeze | Thaw | Proceed | Kill | KillHolder | Suspend | Wake | Terminate | Activate
-    | Resume | Reset | Drop | Keep | Exchange | Discard | ListFiles | Mutate | Lose | GetRecords | GetCounts | GetLatest | Use | Decode
-    | GetOutput | GetManifest
+    Start | Meet | TakeSample | DescribeThreads | GetPauses | Freeze | Thaw | Proceed | Kill | KillHolder | Suspend | Wake | Terminate
+    | Activate | Resume | Reset | Drop | Keep | Exchange | Discard | ListFiles | Mutate | Lose | GetRecords | GetCounts | GetLatest
+    | Use | Decode | GetOutput | GetManifest
 )  # fmt: skip
 
 

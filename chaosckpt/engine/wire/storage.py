@@ -165,16 +165,17 @@ def files(tier: str, directory: str) -> Iterator[tuple[str, str]]:
 def manifest(tier: str, directory: str) -> Iterator[tuple[str, int, str]]:
     """(`tier:relative`, bytes, digest of the content) of every file below a tier's directory; a link's content is where it leads."""
     for shown, path in files(tier, directory):
-        if os.path.islink(path):
-            target = os.readlink(path).encode(errors="surrogateescape")
-            yield shown, len(target), "link:" + hashlib.blake2b(target, digest_size=16).hexdigest()
-            continue
-        with open(path, "rb") as file:
-            yield (
-                shown,
-                os.fstat(file.fileno()).st_size,
-                hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest(),
-            )
+        yield shown, *content(path)
+
+
+def content(path: str) -> tuple[int, str]:
+    """(bytes, digest of the content) of a file or link."""
+    if os.path.islink(path):
+        target = os.readlink(path).encode(errors="surrogateescape")
+        return len(target), "link:" + hashlib.blake2b(target, digest_size=16).hexdigest()
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+        return os.fstat(file.fileno()).st_size, digest
 
 
 def shortage(path: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chaosckpt.engine.golden.census import measure
+from chaosckpt.engine.golden.recovery import spread
 from chaosckpt.engine.runner.arena import open_local
 from chaosckpt.model.census import Census
 from tests.engine.case import scenario_of
@@ -33,3 +34,10 @@ def test_a_target_that_saves_over_its_only_checkpoint_is_laid_bare() -> None:
     commit = main.points[main.commits[2]].address
     assert commit not in {point.address for point in census.gaps}
     assert {"open_write", "unlink"} <= {point.address.op for point in census.gaps}
+
+
+def test_of_many_places_some_are_tried_spread_evenly() -> None:
+    """Goal: thousands of files make a preparation longer, not endless; a few are all tried."""
+    assert spread([3, 5, 9], 3) == [3, 5, 9]
+    tried = spread(list(range(6000)), 1000)
+    assert (len(tried), tried[0], tried[-1]) == (1000, 0, 5994)

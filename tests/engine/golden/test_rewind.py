@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from chaosckpt.engine.golden.command import rewind
+from chaosckpt.engine.golden.rewind import FilesInOut, rewind, rewound
+from chaosckpt.engine.runner.command_arena import files_in_out
 from tests.engine.scripts import arena_for, out_of, run_once, scenario_of
 
 STAGES = """
@@ -42,6 +43,11 @@ def test_what_was_moved_in_is_there_and_the_directory_beside_is_left_alone(tmp_p
         left = sorted((str(path), path.is_file() and path.read_text()) for path in stage.rglob("*"))
         for place in range(len(run.trace)):
             rewind(arena, run.trace[: place + 1], 1)
+        files = FilesInOut(arena, run.trace, lambda path: path)
+        for operation in rewound(arena, run.trace, 1):
+            files.applied(operation)
+            assert files.now() == sorted(files_in_out(arena))
+        assert files.now()
         assert (out_of(arena) / "made" / "file").read_text() == "staged"
         assert (out_of(arena) / "other").read_text() == "other"
         assert not (out_of(arena) / "first").exists()

@@ -12,9 +12,11 @@ from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun, Heard, Listener
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.runner.node_client import Inbox, Node
+from chaosckpt.engine.runner.quiescence import Quiescence
 from chaosckpt.engine.runner.ranks import Ranks
 from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.engine.wire.reports import Exited, Held, Push, Retained, StageMark, Trouble
+from chaosckpt.engine.wire.requests import Sample
 from chaosckpt.errors import HarnessError
 from chaosckpt.faults.cut import Cut
 from chaosckpt.faults.local_storage_loss import LocalStorageLoss
@@ -55,8 +57,8 @@ class ScriptedNode:
         for report in reports:
             self.inbox.put((cast(Node, self), report))
 
-    def quiescent(self) -> bool:
-        return True
+    def sample(self) -> Sample:
+        return Sample((), (), pending=False, operations=0, caller=0)
 
     def counts(self) -> dict[int, int]:
         return {}
@@ -98,7 +100,7 @@ class Notes(Listener):
     def heard(self, message: Heard) -> None:
         self.notes.append(message)
 
-    def stepped(self, held: Sequence[Operation], ranks: Ranks) -> None:
+    def stepped(self, held: Sequence[Operation], ranks: Ranks, rest: Quiescence) -> None:
         self.notes.append([one.address for one in held])
 
 
@@ -175,3 +177,16 @@ def test_trouble_of_a_node_is_the_harnesses_own() -> None:
     run, _ = attempt(ScriptedNode([Trouble("the fork server of this node has died")]))
     with pytest.raises(HarnessError, match="fork server"):
         run.run()
+
+
+def test_a_listener_is_told_of_a_job_that_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: whoever waits for a run that gets nowhere can say so; a clock decides only when that is said."""
+    monkeypatch.setattr("chaosckpt.engine.runner.attempt._QUIET_SECONDS", 0.0)
+    node = ScriptedNode([])
+
+    class Standstill(Listener):
+        def quiet(self, seconds: float, ranks: Ranks) -> None:
+            node._report([exited(0), exited(1)])
+
+    run, _ = attempt(node, listener=Standstill())
+    assert run.run() == "finished"

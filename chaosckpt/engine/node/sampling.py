@@ -1,10 +1,6 @@
-"""Quiescence: whether a set of processes can go no further by itself, told from the kernel's counters, without a timer.
+"""What a node sees of a set of processes at one instant, from the kernel's counters: how each thread waits, and what its sockets hold.
 
-Processes are quiescent when, between two samples, every thread sat in a system call that waits, none used CPU time, no
-socket queue held bytes (but for what a peer left behind that has closed) and no TCP byte moved. Threads that poll
-sockets with a short timeout (gloo's loop wakes every 10 ms) may run in between: their only inputs are those sockets.
-A thread that the gate holds counts as waiting. Timed waits can still end later: the harness acts at once when
-quiescence is established.
+Whether the processes can go no further by themselves is told by comparing such samples (chaosckpt/engine/runner/quiescence.py).
 """
 
 from __future__ import annotations
@@ -15,20 +11,22 @@ import socket
 import struct
 from collections.abc import Iterable, Set
 
-from chaosckpt.engine.wire.requests import Sample, Socket
+from chaosckpt.engine.wire.requests import Sample, Socket, ThreadSeen, Waits
+from chaosckpt.gate.syscalls import NUMBERS
 
 _X86_64 = {
-    "read": 0, "poll": 7, "select": 23, "pause": 34, "accept": 43, "recvfrom": 45, "recvmsg": 47, "wait4": 61, "sigtimedwait": 128,
-    "sigsuspend": 130, "futex": 202, "epoll_wait": 232, "waitid": 247, "pselect6": 270, "ppoll": 271, "epoll_pwait": 281,
-    "accept4": 288, "recvmmsg": 299, "epoll_pwait2": 441, "futex_waitv": 449,
+    "read": 0, "poll": 7, "select": 23, "pause": 34, "nanosleep": 35, "accept": 43, "recvfrom": 45, "recvmsg": 47, "wait4": 61,
+    "flock": 73, "sigtimedwait": 128, "sigsuspend": 130, "futex": 202, "clock_nanosleep": 230, "epoll_wait": 232, "waitid": 247,
+    "pselect6": 270, "ppoll": 271, "epoll_pwait": 281, "accept4": 288, "recvmmsg": 299, "epoll_pwait2": 441, "futex_waitv": 449,
 }  # fmt: skip
 _AARCH64 = {
-    "epoll_pwait": 22, "read": 63, "pselect6": 72, "ppoll": 73, "waitid": 95, "futex": 98, "sigsuspend": 133, "sigtimedwait": 137,
-    "accept": 202, "recvfrom": 207, "recvmsg": 212, "accept4": 242, "recvmmsg": 243, "wait4": 260, "epoll_pwait2": 441,
-    "futex_waitv": 449,
+    "epoll_pwait": 22, "flock": 32, "read": 63, "pselect6": 72, "ppoll": 73, "waitid": 95, "futex": 98, "nanosleep": 101,
+    "clock_nanosleep": 115, "sigsuspend": 133, "sigtimedwait": 137, "accept": 202, "recvfrom": 207, "recvmsg": 212, "accept4": 242,
+    "recvmmsg": 243, "wait4": 260, "epoll_pwait2": 441, "futex_waitv": 449,
 }  # fmt: skip
 _WAITS = _X86_64 if platform.machine() == "x86_64" else _AARCH64
-_WAITING = frozenset(_WAITS.values())
+_NAMES = {number: name for name, number in _WAITS.items()}
+_CALLS = {number: name for name, number in NUMBERS.items()} | _NAMES
 _POLLING = frozenset(_WAITS[name] for name in ("epoll_wait", "epoll_pwait") if name in _WAITS)
 _SHORT_POLL_MS = 1000
 
@@ -119,12 +117,14 @@ def _line(path: str) -> bytes:
         os.close(descriptor)
 
 
-def threads_waiting(pid: int, held: Set[int]) -> list[tuple[int, int | None]] | None:
-    """(thread, CPU nanoseconds) of each thread when all wait (None for a short poller's CPU time); None when one doesn't.
+_SLEEPS = frozenset(("nanosleep", "clock_nanosleep"))
+_TIMEOUTS = {"futex": 4, "select": 5, "pselect6": 5, "ppoll": 3, "epoll_pwait2": 4, "recvmmsg": 5, "sigtimedwait": 3}
+"""In which field of /proc's line a waiting call has a pointer to its timeout."""
 
-    A process that is gone, or a zombie, has no thread that could go on: an empty list.
-    """
-    rows: list[tuple[int, int | None]] = []
+
+def seen(pid: int, held: Set[int]) -> list[ThreadSeen]:
+    """Each thread of a process, `held` being those that the gate holds; none when it is gone, or a zombie."""
+    rows: list[ThreadSeen] = []
     directory = f"/proc/{pid}/task"
     try:
         names = os.listdir(directory)
@@ -134,37 +134,59 @@ def threads_waiting(pid: int, held: Set[int]) -> list[tuple[int, int | None]] | 
         thread = int(name)
         try:
             cpu = int(_line(f"{directory}/{name}/schedstat").split()[0])
-            if thread not in held:
-                call = _line(f"{directory}/{name}/syscall").split()
+            call = [] if thread in held else _line(f"{directory}/{name}/syscall").split()
         except OSError:
             continue  # this thread ended between the listing and the sample
         if thread in held:
-            rows.append((thread, cpu))
-            continue
-        if call[0] == b"running":
-            return None
-        number = int(call[0])
-        if number == -1:
-            continue  # blocked outside of any system call: a zombie
-        if number not in _WAITING:
-            return None
-        polls = number in _POLLING and 0 <= int(call[4], 16) <= _SHORT_POLL_MS
-        rows.append((thread, None if polls else cpu))
+            rows.append(ThreadSeen(thread, cpu, "wait"))
+        elif call[0] != b"-1":  # blocked outside of any system call: a zombie
+            waits = how_it_waits(call)
+            place = b" ".join((call[0], *call[-2:])).decode() if waits in ("timed", "asleep") else ""
+            rows.append(ThreadSeen(thread, None if waits == "polls" else cpu, waits, place))
     return rows
 
 
-def sample(processes: Iterable[tuple[int, Set[int]]], counters: SocketCounters, operations: int) -> Sample | None:
-    """What is seen of (process, threads held by the gate), `operations` being performed so far. None when something still moves."""
+def how_it_waits(call: list[bytes]) -> Waits:
+    """How a thread waits whose line in /proc/PID/task/TID/syscall has these words: the call, its arguments, two pointers."""
+    if call[0] == b"running":
+        return "running"
+    number = int(call[0])
+    name = _NAMES.get(number)
+    if name is None:
+        return "busy"
+    if number in _POLLING and 0 <= int(call[4], 16) <= _SHORT_POLL_MS:
+        return "polls"
+    # poll and epoll_wait have a number of milliseconds (negative: none), the others a pointer (none: no timeout).
+    milliseconds = {"poll": 3, "epoll_wait": 4, "epoll_pwait": 4}.get(name)
+    if milliseconds is not None:
+        timed = int(call[milliseconds], 16) & 0x80000000 == 0
+    else:
+        timed = name in _TIMEOUTS and int(call[_TIMEOUTS[name]], 16) != 0
+    descriptors = {"select": 1, "pselect6": 1, "poll": 2, "ppoll": 2}.get(name)
+    if name in _SLEEPS or (timed and descriptors is not None and int(call[descriptors], 16) == 0):
+        return "asleep"
+    return "timed" if timed else "wait"
+
+
+def describe(tid: int) -> str:
+    """What a thread is called, and what it does, for a sentence: `thread "python3" in clock_nanosleep`."""
+    try:
+        name = _line(f"/proc/{tid}/comm").decode(errors="replace").strip()
+        call = _line(f"/proc/{tid}/syscall").split()
+    except OSError:
+        return "a thread that has ended"
+    if call[0] == b"running":
+        return f'thread "{name}", which runs'
+    number = int(call[0])
+    return f'thread "{name}", in {_CALLS.get(number, f"system call {number}")}'
+
+
+def sample(processes: Iterable[tuple[int, Set[int]]], counters: SocketCounters, operations: int, caller: int) -> Sample:
+    """What is seen of (process, threads held by the gate); `operations` got somewhere so far, the last one of thread `caller`."""
     listed = list(processes)
     inodes: set[int] = set().union(*(sockets_of(pid) for pid, _ in listed)) if listed else set()
     sockets = counters.of(inodes) if inodes else []
     # What a peer that has closed left behind may lie unread for ever (its FIN counts as a byte); nothing more will come.
-    if any((receive and state != _TCP_CLOSE_WAIT) or send for _, state, receive, send, _, _ in sockets):
-        return None
-    threads: list[tuple[int, int | None]] = []
-    for pid, held in listed:
-        rows = threads_waiting(pid, held)
-        if rows is None:
-            return None
-        threads.extend(rows)
-    return Sample(tuple(sorted(threads, key=lambda row: row[0])), tuple(sockets), operations)
+    pending = any((receive and state != _TCP_CLOSE_WAIT) or send for _, state, receive, send, _, _ in sockets)
+    threads = [row for pid, held in listed for row in seen(pid, held)]
+    return Sample(tuple(sorted(threads)), tuple(sockets), pending, operations, caller)
