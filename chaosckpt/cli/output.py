@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import platform
+import shlex
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,7 @@ import msgspec
 from rich.console import Console
 
 from chaosckpt.errors import UsageError
+from chaosckpt.measure.measurement import Provenance
 
 WIDE = 160
 """Columns of tables where no terminal says how wide it is."""
@@ -49,6 +54,15 @@ def plain(value: Any) -> dict[str, Any]:
     """A Struct as the dictionary that its JSON would be."""
     result: dict[str, Any] = msgspec.to_builtins(value)
     return result
+
+
+def provenance() -> Provenance:
+    """Of a result that this command line asks for now."""
+    return Provenance(
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        host=platform.node(),
+        command=shlex.join(["chaosckpt", *sys.argv[1:]]),
+    )
 
 
 def page(html: str | None) -> Path | None:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from chaosckpt.measure.measurement import FileSystem
+from chaosckpt.measure.measurement import FileSystem, Provenance
 from chaosckpt.model.guarantee import Guarantee
 
 FORMAT = 1
@@ -89,6 +89,7 @@ class AllocatedProcess(msgspec.Struct, frozen=True, kw_only=True):
     executable: str
     environment: tuple[str, ...]
     temporary: str
+    """The path of its temporary directory, which is gone when the allocation has ended."""
     filters: int
 
 
@@ -132,6 +133,8 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     versions: dict[str, dict[str, str]] = {}
     file_systems: tuple[FileSystem, ...] = ()
     limits: tuple[str, ...] = ()
+    provenance: Provenance | None = None
+    """None where no command line asked for it."""
 
     @property
     def held(self) -> bool:

@@ -276,7 +276,6 @@ class FileSystem(msgspec.Struct, frozen=True, kw_only=True):
     """What a tier lies on, and what that kind's documentation guarantees of rename, fsync and reading after a close."""
 
     tier: str
-    path: str
     kind: str
     mount_options: str
     device: str
@@ -286,6 +285,14 @@ class FileSystem(msgspec.Struct, frozen=True, kw_only=True):
     documented: str
     source: str = ""
     """Where the documentation says so; empty for an unknown kind."""
+
+
+class Provenance(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a measurement or a certificate comes from. `date` is when it began: ISO 8601, UTC, to the second."""
+
+    date: str
+    host: str
+    command: str
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
@@ -316,6 +323,8 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     filters: dict[str, int] = {}
     """By rank, the Seccomp mode that it saw in its own /proc/self/status; 0 is no filter."""
     notes: tuple[str, ...] = ()
+    provenance: Provenance | None = None
+    """None where no command line asked for it."""
     format: int = FORMAT
 
     @property

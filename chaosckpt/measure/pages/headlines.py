@@ -68,7 +68,7 @@ def _contention(measurement: Measurement) -> Headline:
     return Headline(
         "contention impact",
         ratio_text(worst.ratio),
-        f"on completion, beside {plural(worst.neighbours, 'neighbour')} writing the same way",
+        f"on completion, beside {plural(worst.neighbours, 'neighbour')} writing the same way; compared with saves alone just before",
     )
 
 
@@ -85,8 +85,10 @@ def _restart(measurement: Measurement) -> Headline:
 
 
 def surroundings(measurement: Measurement) -> Section:
-    """What the figures hold for: the failure boundary, the file systems, versions, and that no gate was in the way."""
+    """What the figures hold for: the failure boundary, when and where, the file systems, versions, and that no gate was in the way."""
     rows: list[tuple[str, ...]] = [("failure boundary", measurement.failure_boundary)]
+    if (came := measurement.provenance) is not None:
+        rows += [("measured", f"{came.date} on {came.host}"), ("command", came.command)]
     rows += _storage(measurement.file_systems)
     if measurement.versions:
         rows.append(("versions", ", ".join(f"{name} {version}" for name, version in measurement.versions.items())))
@@ -109,7 +111,7 @@ def _where(system: FileSystem) -> str:
     device = f" from {system.device}{part}" if system.device else ""
     mounted = f" at {system.mount_point}" if system.mount_point else ""
     options = f" with {system.mount_options}" if system.mount_options else ""
-    return f"{system.path} on {system.kind}{device}{mounted}{options}"
+    return f"{system.kind}{device}{mounted}{options}"
 
 
 def _gate(measurement: Measurement) -> str:
