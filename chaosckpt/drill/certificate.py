@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -18,6 +19,8 @@ Outcome = Literal["survived", "failed clearly", "failed", "not tested"]
 survived: what had to be there was restored, whole. failed clearly: it was not, and every rank ended with an error that names what it
 looked for. failed: wrong state, a silent start at step 0, a hang, or an error that says nothing. not tested: nobody knows.
 """
+_ORDER: tuple[Outcome, ...] = ("failed", "failed clearly", "not tested", "survived")
+"""Of several outcomes the first one of these is that of all together."""
 StepName = Literal[
     "save and confirm",
     "end and fresh allocation",
@@ -29,6 +32,11 @@ StepName = Literal[
 ]
 STEPS: tuple[StepName, ...] = StepName.__args__  # type: ignore[attr-defined]
 """In the order in which a drill takes them, counted from 1."""
+
+
+def worst(outcomes: Sequence[Outcome]) -> Outcome:
+    """The outcome of several tests together; not tested where there are none."""
+    return min(outcomes, key=_ORDER.index, default="not tested")
 
 
 class PartCheck(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from chaosckpt.drill.boundaries import worst
-from chaosckpt.drill.certificate import STEPS, Interruption, Outcome, PartCheck, StepName, StepResult
+from chaosckpt.drill.certificate import STEPS, Interruption, Outcome, PartCheck, StepName, StepResult, worst
 from chaosckpt.drill.evidence import Findings, evidence, parts, trajectory
 from chaosckpt.drill.restart import ObservedRestart
 from chaosckpt.engine.node.launcher import SET_BY_HARNESS

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from chaosckpt.measure.measurement import Backlog, IntervalAdvice, Measurement, ScalePoint, Spread
-from chaosckpt.measure.pages.headlines import headlines, subtitle, surroundings, title
-from chaosckpt.measure.pages.interval_text import interval_sections
+from chaosckpt.measure.pages.sections import headlines, subtitle, surroundings, title
 from chaosckpt.measure.pages.tables import detail_sections
 from chaosckpt.model.phrasing import plural
 from chaosckpt.report.quantities import bytes_text, digits, seconds_text
@@ -291,5 +290,5 @@ def measurement_page(measurement: Measurement) -> str:
         figures=headlines(measurement),
         surroundings=surroundings(measurement),
         plots=plots(measurement),
-        sections=(*interval_sections(measurement.advice), *detail_sections(measurement)),
+        sections=tuple(detail_sections(measurement)),
     )

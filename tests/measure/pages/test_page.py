@@ -11,8 +11,8 @@ from html.parser import HTMLParser
 import pytest
 from msgspec.structs import replace
 
-from chaosckpt.measure.pages.headlines import headlines
 from chaosckpt.measure.pages.page import measurement_page, plots
+from chaosckpt.measure.pages.sections import headlines
 from tests.measure.pages.measurements import ALONE, BARE, FULL
 
 LOADS = {

@@ -12,7 +12,7 @@ from chaosckpt.measure.comparison import compared
 from chaosckpt.measure.failure_rate import counted
 from chaosckpt.measure.interval import advise, measured_inputs
 from chaosckpt.measure.measurement import Measurement, document
-from chaosckpt.measure.pages.headlines import headlines
+from chaosckpt.measure.pages.sections import headlines
 from chaosckpt.measure.pages.text import comparison_text, measurement_text
 from tests.measure.pages.measurements import BARE, CAPACITY, FIGURES, FULL, RESTARTS
 
