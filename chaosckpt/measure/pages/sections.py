@@ -47,7 +47,7 @@ def subtitle(measurement: Measurement) -> str:
     manner = "asynchronous saves" if measurement.asynchronous else "synchronous saves"
     return (
         f"{measurement.target}, {measurement.strategy}, {plural(measurement.ranks, 'rank')}, {manner}; median (lowest to highest) of "
-        f"{plural(measurement.repeats, 'repeat')} after {measurement.warm_up} of warm-up, of the slowest rank"
+        f"{plural(measurement.repeats, 'repeat')} after {plural(measurement.warm_up, 'warm-up save')}, of the slowest rank"
     )
 
 
