@@ -81,10 +81,9 @@ class RankFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Completion over write calls of each save."""
 
 
-class RankRestart(msgspec.Struct, frozen=True, kw_only=True):
-    """One rank's share of a restart in a fresh allocation."""
+class RestartPhases(msgspec.Struct, frozen=True, kw_only=True):
+    """How long each phase of a restart in a fresh allocation took."""
 
-    rank: int
     process_start_seconds: Spread
     """From the node's call until the target is asked to recover: exec, interpreter, imports, process group, the job at step 0."""
     discover_seconds: Spread
@@ -93,15 +92,16 @@ class RankRestart(msgspec.Struct, frozen=True, kw_only=True):
     total_seconds: Spread
 
 
-class Restart(msgspec.Struct, frozen=True, kw_only=True):
+class RankRestart(RestartPhases, frozen=True, kw_only=True):
+    """One rank's share of a restart."""
+
+    rank: int
+
+
+class Restart(RestartPhases, frozen=True, kw_only=True):
     """Restarts in a fresh allocation; the spreads are those of the slowest rank. `note` says what the cache's name hides."""
 
     cache: Literal["warm", "cold"]
-    process_start_seconds: Spread
-    discover_seconds: Spread
-    load_seconds: Spread
-    first_step_seconds: Spread
-    total_seconds: Spread
     ranks: tuple[RankRestart, ...] = ()
     note: str = ""
 
