@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import shlex
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -61,7 +60,7 @@ def provenance() -> Provenance:
     return Provenance(
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         host=platform.node(),
-        command=shlex.join(["chaosckpt", *sys.argv[1:]]),
+        command=shlex.join(["chaosckpt", *(click.get_current_context().find_object(tuple) or ())]),
     )
 
 
