@@ -54,6 +54,7 @@ def drill(context: click.Context, what: str, as_json: bool, html: str | None, ru
     check(found)
     page = output.page(html)
     run = run_directory.create(run_dir, resumable=False) if run_dir is not None else None
+    provenance = output.provenance()
     journals: list[Journal] = []
     certificate = carry_out(
         found,
@@ -61,6 +62,7 @@ def drill(context: click.Context, what: str, as_json: bool, html: str | None, ru
         progress=lambda text: click.echo(f"drill: {text}", err=True),
         keep=journals.append,
     )
+    certificate = msgspec.structs.replace(certificate, provenance=provenance)
     try:
         _store(certificate, journals, run, page)
     finally:

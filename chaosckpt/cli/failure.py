@@ -51,7 +51,7 @@ def guarded(group: click.Group, arguments: list[str] | None = None) -> NoReturn:
     arguments = sys.argv[1:] if arguments is None else arguments
     before = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
-        code = group.main(args=arguments, prog_name="chaosckpt", standalone_mode=False)
+        code = group.main(args=arguments, prog_name="chaosckpt", standalone_mode=False, obj=tuple(arguments))
         sys.stdout.flush()
     except click.exceptions.Exit as error:
         code = error.exit_code

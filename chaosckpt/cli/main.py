@@ -34,15 +34,13 @@ Exit codes: 0 no violation, 1 violations, 2 usage error, 3 harness trouble or to
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
 @click.version_option(package_name="chaosckpt")
-@click.option("--debug", is_flag=True, help="Show the traceback if chaosckpt itself fails.")
-@click.pass_context
-def group(context: click.Context, debug: bool) -> None:
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback if chaosckpt itself fails.")
+def group() -> None:
     """Find out whether training can really resume from its checkpoints.
 
     Launches real distributed training, injects faults at exact storage operations, restarts the job, and judges whether recovery
     restored the newest complete checkpoint with its whole state, or failed clearly.
     """
-    context.obj = debug
     from chaosckpt.campaign import logs  # Imported late, so that help appears at once.
 
     logs.to_terminal()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+import msgspec
 
 from chaosckpt.campaign import run_directory
 from chaosckpt.cli import output
@@ -111,7 +112,9 @@ def measure(what: str | None, compare: tuple[str, str] | None, as_json: bool, **
     # Imported late, so that help and errors of usage appear at once.
     from chaosckpt.measure import measuring
 
+    provenance = output.provenance()
     found = measuring.measure(options, lambda text: click.echo(f"measure: {text}", err=True))
+    found = msgspec.structs.replace(found, provenance=provenance)
     try:
         _store(found, run, page)
     finally:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import platform
+import shlex
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import msgspec
 from rich.console import Console
 
 from chaosckpt.errors import UsageError
+from chaosckpt.measure.measurement import Provenance
 
 WIDE = 160
 """Columns of tables where no terminal says how wide it is."""
@@ -49,6 +53,15 @@ def plain(value: Any) -> dict[str, Any]:
     """A Struct as the dictionary that its JSON would be."""
     result: dict[str, Any] = msgspec.to_builtins(value)
     return result
+
+
+def provenance() -> Provenance:
+    """Of a result that this command line asks for now."""
+    return Provenance(
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        host=platform.node(),
+        command=shlex.join(["chaosckpt", *(click.get_current_context().find_object(tuple) or ())]),
+    )
 
 
 def page(html: str | None) -> Path | None:

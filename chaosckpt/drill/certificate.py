@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
-from chaosckpt.measure.measurement import FileSystem
+from chaosckpt.measure.measurement import FileSystem, Provenance
 from chaosckpt.model.guarantee import Guarantee
 
 FORMAT = 1
@@ -18,6 +19,8 @@ Outcome = Literal["survived", "failed clearly", "failed", "not tested"]
 survived: what had to be there was restored, whole. failed clearly: it was not, and every rank ended with an error that names what it
 looked for. failed: wrong state, a silent start at step 0, a hang, or an error that says nothing. not tested: nobody knows.
 """
+_ORDER: tuple[Outcome, ...] = ("failed", "failed clearly", "not tested", "survived")
+"""Of several outcomes the first one of these is that of all together."""
 StepName = Literal[
     "save and confirm",
     "end and fresh allocation",
@@ -29,6 +32,11 @@ StepName = Literal[
 ]
 STEPS: tuple[StepName, ...] = StepName.__args__  # type: ignore[attr-defined]
 """In the order in which a drill takes them, counted from 1."""
+
+
+def worst(outcomes: Sequence[Outcome]) -> Outcome:
+    """The outcome of several tests together; not tested where there are none."""
+    return min(outcomes, key=_ORDER.index, default="not tested")
 
 
 class PartCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +97,7 @@ class AllocatedProcess(msgspec.Struct, frozen=True, kw_only=True):
     executable: str
     environment: tuple[str, ...]
     temporary: str
+    """The path of its temporary directory, which is gone when the allocation has ended."""
     filters: int
 
 
@@ -132,6 +141,8 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     versions: dict[str, dict[str, str]] = {}
     file_systems: tuple[FileSystem, ...] = ()
     limits: tuple[str, ...] = ()
+    provenance: Provenance | None = None
+    """None where no command line asked for it."""
 
     @property
     def held(self) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from chaosckpt.drill.boundaries import worst
-from chaosckpt.drill.certificate import STEPS, Interruption, Outcome, PartCheck, StepName, StepResult
+from chaosckpt.drill.certificate import STEPS, Interruption, Outcome, PartCheck, StepName, StepResult, worst
 from chaosckpt.drill.evidence import Findings, evidence, parts, trajectory
 from chaosckpt.drill.restart import ObservedRestart
 from chaosckpt.engine.node.launcher import SET_BY_HARNESS
@@ -40,7 +39,7 @@ def fresh(scenario: Scenario, restart: ObservedRestart) -> tuple[list[str], list
         lines.append(
             f"new rank {one.rank}: process {one.pid}, started at {one.began} by exec of {one.executable}; "
             f"environment: {given} from the scenario, {', '.join(sorted(set(one.environment) & OWN))} from chaosckpt; "
-            f"temporary directory {one.temporary}; {plural(one.filters, 'seccomp filter')}, chaosckpt itself has {own_filters}"
+            f"{plural(one.filters, 'seccomp filter')}, chaosckpt itself has {own_filters}"
         )
         who = f"rank {one.rank}"
         doubts += [f"{who} was not started by exec"] if _EXEC not in one.argv else []
@@ -71,7 +70,7 @@ def fresh(scenario: Scenario, restart: ObservedRestart) -> tuple[list[str], list
     if new.temporary_found:
         doubts.append(f"the new temporary directory contained {', '.join(new.temporary_found[:3])}")
     else:
-        lines.append("the new temporary directory was empty when the ranks started")
+        lines.append("the new ranks had a temporary directory of their own, empty when they started")
     lines += [
         f"node-local storage of old node {node}: deleted, with {plural(files, 'file')}"
         for node, files in sorted(restart.local_files.items())

@@ -173,6 +173,7 @@ def _number(figure: float | Spread | None) -> float | None:
 
 def _differences(before: Measurement, after: Measurement) -> Iterator[Difference]:
     for what, old, new in (
+        ("host", _host(before), _host(after)),
         ("scenario", before.scenario, after.scenario),
         ("target", before.target, after.target),
         ("strategy", before.strategy, after.strategy),
@@ -196,6 +197,10 @@ def _of_names(what: str, before: Mapping[str, str], after: Mapping[str, str]) ->
 
 def _systems(measurement: Measurement) -> dict[str, str]:
     return {system.tier: f"{system.kind} ({system.mount_options})" for system in measurement.file_systems}
+
+
+def _host(measurement: Measurement) -> str:
+    return measurement.provenance.host if measurement.provenance else "unknown"
 
 
 def _asked(measurement: Measurement) -> str:

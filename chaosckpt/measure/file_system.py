@@ -225,14 +225,11 @@ def describe(tier: str, path: str | Path, mounts: Iterable[Mount]) -> FileSystem
     found = mount_of(real, mounts)
     if found is None:
         text, source = documented("", "")
-        return FileSystem(
-            tier=tier, path=str(path), kind="unknown", mount_options="", device="", documented=text, source=source
-        )
+        return FileSystem(tier=tier, kind="unknown", mount_options="", device="", documented=text, source=source)
     options = ",".join(found.options)
     text, source = documented(found.kind, options)
     return FileSystem(
         tier=tier,
-        path=str(path),
         kind=found.kind,
         mount_options=options,
         device=found.source,

@@ -79,11 +79,7 @@ def storage_limit(needs: Needs, period_seconds: float) -> tuple[Limit, ...]:
     peak = needs.retained_generations * needs.checkpoint_bytes + needs.newest_bytes
     space = bytes_text(needs.space_bytes)
     if needs.retires:
-        kept = (
-            "1 retained checkpoint"
-            if needs.retained_generations == 1
-            else f"{needs.retained_generations} retained checkpoints"
-        )
+        kept = plural(needs.retained_generations, "retained checkpoint")
         text = f"{kept} and the one being written take {bytes_text(peak)}; {space} are free"
         if needs.left_bytes > 0:
             saves = max(0, needs.space_bytes - peak) // needs.left_bytes
@@ -132,7 +128,7 @@ def _kept(costs: Costs, needs: Needs) -> list[Limit]:
 
 
 def _loss(costs: Costs, tolerated: float, high: float, low: float) -> Limit:
-    asked = f"{seconds_text(tolerated)} of loss are tolerated"
+    asked = f"a loss of {seconds_text(tolerated)} is tolerated"
     if high >= low:
         text = (
             f"in the worst case the newest complete checkpoint is as old as an interval, a save ({seconds_text(costs.lost_seconds)}) "

@@ -81,10 +81,9 @@ class RankFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Completion over write calls of each save."""
 
 
-class RankRestart(msgspec.Struct, frozen=True, kw_only=True):
-    """One rank's share of a restart in a fresh allocation."""
+class RestartPhases(msgspec.Struct, frozen=True, kw_only=True):
+    """How long each phase of a restart in a fresh allocation took."""
 
-    rank: int
     process_start_seconds: Spread
     """From the node's call until the target is asked to recover: exec, interpreter, imports, process group, the job at step 0."""
     discover_seconds: Spread
@@ -93,15 +92,16 @@ class RankRestart(msgspec.Struct, frozen=True, kw_only=True):
     total_seconds: Spread
 
 
-class Restart(msgspec.Struct, frozen=True, kw_only=True):
+class RankRestart(RestartPhases, frozen=True, kw_only=True):
+    """One rank's share of a restart."""
+
+    rank: int
+
+
+class Restart(RestartPhases, frozen=True, kw_only=True):
     """Restarts in a fresh allocation; the spreads are those of the slowest rank. `note` says what the cache's name hides."""
 
     cache: Literal["warm", "cold"]
-    process_start_seconds: Spread
-    discover_seconds: Spread
-    load_seconds: Spread
-    first_step_seconds: Spread
-    total_seconds: Spread
     ranks: tuple[RankRestart, ...] = ()
     note: str = ""
 
@@ -276,7 +276,6 @@ class FileSystem(msgspec.Struct, frozen=True, kw_only=True):
     """What a tier lies on, and what that kind's documentation guarantees of rename, fsync and reading after a close."""
 
     tier: str
-    path: str
     kind: str
     mount_options: str
     device: str
@@ -286,6 +285,14 @@ class FileSystem(msgspec.Struct, frozen=True, kw_only=True):
     documented: str
     source: str = ""
     """Where the documentation says so; empty for an unknown kind."""
+
+
+class Provenance(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a measurement or a certificate comes from. `date` is when it began: ISO 8601, UTC, to the second."""
+
+    date: str
+    host: str
+    command: str
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
@@ -316,6 +323,8 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     filters: dict[str, int] = {}
     """By rank, the Seccomp mode that it saw in its own /proc/self/status; 0 is no filter."""
     notes: tuple[str, ...] = ()
+    provenance: Provenance | None = None
+    """None where no command line asked for it."""
     format: int = FORMAT
 
     @property

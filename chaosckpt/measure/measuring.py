@@ -27,6 +27,7 @@ from chaosckpt.measure.measurement import (
     ScalePoint,
 )
 from chaosckpt.measure.sweep import MeasureOptions, SweepPoint, points
+from chaosckpt.model.phrasing import plural
 from chaosckpt.model.topology import Topology
 from chaosckpt.training.metered import Metered, MeteredRecovery
 
@@ -88,8 +89,8 @@ def measure(options: MeasureOptions, progress: Progress = lambda text: None) -> 
 
 def _saves(job: MeasuredJob, point: SweepPoint, options: MeasureOptions, progress: Progress) -> tuple[Metered, ...]:
     """The saves of a job that begins anew."""
-    saves = "1 save" if options.repeats == 1 else f"{options.repeats} saves"
-    progress(f"{saves}{f' after {options.warm_up}' if options.warm_up else ''}, {point.in_words}")
+    warm_up = f" after {plural(options.warm_up, 'warm-up save')}" if options.warm_up else ""
+    progress(f"{plural(options.repeats, 'save')}{warm_up}, {point.in_words}")
     job.begin(point.workload)
     order = MeasuringProgram(
         kind="saves",

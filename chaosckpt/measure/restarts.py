@@ -16,6 +16,7 @@ from chaosckpt.errors import UsageError
 from chaosckpt.measure.figures import restart
 from chaosckpt.measure.job import MeasuredJob
 from chaosckpt.measure.measurement import Restart
+from chaosckpt.model.phrasing import plural
 from chaosckpt.model.topology import Topology
 from chaosckpt.training.metered import Metered
 
@@ -139,8 +140,9 @@ def why_not_cold(files: Sequence[Path]) -> str:
     except OSError as error:
         return f"the page cache can't be emptied or inspected: {error.strerror}"
     if stayed:
-        stay = "file stays" if len(stayed) == 1 else "files stay"
-        return f"{len(stayed)} of {len(files)} {stay} in memory after posix_fadvise(DONTNEED), as on tmpfs"
+        return (
+            f"{len(stayed)} of {plural(len(files), 'file')} cannot be evicted by posix_fadvise(DONTNEED), as on tmpfs"
+        )
     return ""
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import platform
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -109,10 +111,15 @@ def test_everything_that_can_be_asked_for(run, asked):
 
 
 def test_json_is_one_object(run, asked):
-    """Nothing else is on standard output."""
+    """Nothing else is on standard output; it says when, where and by which command line it was made."""
     result = run("measure", "dcp", "--json")
     assert next(iter(json.loads(result.out))) == "interval_seconds"
-    assert msgspec.json.decode(result.out, type=MeasurementDocument).details == FULL
+    details = msgspec.json.decode(result.out, type=MeasurementDocument).details
+    came = details.provenance
+    assert came is not None
+    assert (came.host, came.command) == (platform.node(), "chaosckpt measure dcp --json")
+    assert datetime.fromisoformat(came.date).utcoffset() == timedelta(0)
+    assert msgspec.structs.replace(details, provenance=FULL.provenance) == FULL
 
 
 def test_a_run_directory_keeps_json_and_page(run, asked, tmp_path: Path):
@@ -121,7 +128,7 @@ def test_a_run_directory_keeps_json_and_page(run, asked, tmp_path: Path):
     assert result.code == 0, result.err
     kept = tmp_path / "kept"
     stored = msgspec.json.decode((kept / command.RESULT).read_bytes(), type=MeasurementDocument)
-    assert stored.details == FULL
+    assert msgspec.structs.replace(stored.details, provenance=FULL.provenance) == FULL
     assert (kept / command.PAGE).read_text() == (tmp_path / "page.html").read_text()
     compared = run("measure", "--compare", str(kept / command.RESULT), str(kept / command.RESULT))
     assert compared.code == 0

@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 
 import msgspec
 
-from chaosckpt.drill.pages import certificate_page
+from chaosckpt.drill.pages import certificate_page, certificate_text
+from chaosckpt.measure.measurement import Provenance
 from tests.drill.drill_journals import refused, restored, saved
 from tests.drill.test_certification import of
 
@@ -61,6 +62,24 @@ def test_it_needs_no_network_and_runs_no_script():
     assert not {"script", "link", "img", "iframe", "object"} & read(page).names
     assert "http" not in page.replace("http-equiv", "")
     assert "url(" not in page
+    assert """http-equiv="Content-Security-Policy" content="default-src 'none';""" in page
+
+
+def test_a_narrow_window_scrolls_tables_only():
+    """Each table scrolls in a box of its own, so that the page itself never gets wider than the window."""
+    page = certificate_page(of(restored(saved()), files=2))
+    assert page.count("<table>") == page.count('<div class="wide"><table>') > 4
+
+
+def test_where_it_comes_from_and_nothing_that_is_gone():
+    """Date, host and command stand on both; the temporary directories of the ranks ended with the drill, and are not named."""
+    came = Provenance(date="2026-03-01T09:30:00+00:00", host="node17", command="chaosckpt drill dcp --html '<b>.html'")
+    found = msgspec.structs.replace(of(restored(saved())), provenance=came)
+    gone = {one.temporary for one in found.processes}
+    for text in (read(certificate_page(found)).text, certificate_text(found).plain):
+        for part in (came.date, came.host, came.command):
+            assert part in text
+        assert not [path for path in gone if path in text]
 
 
 def test_what_a_target_says_is_escaped():

@@ -39,7 +39,7 @@ def test_the_json_begins_with_the_eight_figures():
         "details",
     ]
     assert found["stall_seconds"] == pytest.approx(0.315), "the median of the slowest rank"
-    assert found["contention_ratio"] == 2.1, "beside the most neighbours"
+    assert found["contention_ratio"] == 2.5, "beside the most neighbours"
     assert found["restart_seconds"] == pytest.approx(4.62), "with a cold cache"
     bare = document(BARE)
     assert (bare.contention_ratio, bare.restart_seconds) == (None, None)
@@ -64,7 +64,7 @@ def test_what_was_not_measured_has_no_ratio():
     """A figure that one of the two lacks, or that was 0 before, has no ratio."""
     rows = {row.name: row for row in compared(document(FULL), document(BARE), "a", "b").rows}
     assert (rows["restart"].after, rows["restart"].ratio) == (None, None)
-    assert (rows["contention"].before, rows["contention"].ratio) == (2.1, None)
+    assert (rows["contention"].before, rows["contention"].ratio) == (2.5, None)
     assert rows["peak of /dev/shm"].ratio is None
 
 

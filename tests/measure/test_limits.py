@@ -50,7 +50,7 @@ def test_a_tolerated_loss_that_can_not_be_kept():
     assert advice.seconds == 60.0
     (limit,) = (limit for limit in advice.limits if limit.name == "tolerated loss")
     assert not limit.holds
-    assert "1 min 40 s of loss are tolerated" in limit.sentence
+    assert "a loss of 1 min 40 s is tolerated" in limit.sentence
     assert "2 min 5 s old" in limit.sentence
 
 

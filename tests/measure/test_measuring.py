@@ -175,7 +175,7 @@ def test_a_sharded_state_is_counted_once(background: Measurement):
 def test_progress_is_told(atomic: Measurement, told: list[str]):
     """In order, so that nobody wonders what takes so long."""
     assert told[0] == "starting the nodes"
-    assert told[1].startswith("2 saves after 1, 2 ranks and ")
+    assert told[1].startswith("2 saves after 1 warm-up save, 2 ranks and ")
     assert told[-1] == "saves beside 1 neighbour"
 
 

@@ -52,7 +52,7 @@ def test_memory_has_no_cold_cache(tmp_path_factory):
     try:
         path.write_bytes(bytes(LENGTH))
         assert page_cache.evict([path]) == [path]
-        assert why_not_cold([path]) == "1 of 1 file stays in memory after posix_fadvise(DONTNEED), as on tmpfs"
+        assert why_not_cold([path]) == "1 of 1 file cannot be evicted by posix_fadvise(DONTNEED), as on tmpfs"
     finally:
         path.unlink()
         path.parent.rmdir()

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from chaosckpt.measure.measurement import Backlog, IntervalAdvice, Measurement, ScalePoint, Spread
-from chaosckpt.measure.pages.headlines import headlines, subtitle, surroundings, title
-from chaosckpt.measure.pages.interval_text import interval_sections
+from chaosckpt.measure.pages.sections import headlines, subtitle, surroundings, title
 from chaosckpt.measure.pages.tables import detail_sections
 from chaosckpt.model.phrasing import plural
 from chaosckpt.report.quantities import bytes_text, digits, seconds_text
@@ -253,17 +252,19 @@ def _scale(points: Sequence[ScalePoint]) -> Plot:
 
 
 def _contention(measurement: Measurement) -> Plot:
-    alone = measurement.completion_seconds
-    names = ["alone", *(f"{entry.neighbours} beside" for entry in measurement.contention)]
-    spreads = [alone, *(entry.completion_seconds for entry in measurement.contention)]
     worst = max(measurement.contention, key=lambda entry: entry.neighbours)
+    # Of the saves that the ratios are made from, which aren't those of the other plots.
+    alone = worst.alone_seconds
+    names = ["alone, just before", *(f"{entry.neighbours} beside" for entry in measurement.contention)]
+    spreads = [alone, *(entry.completion_seconds for entry in measurement.contention)]
 
     def draw(axes: Axes) -> None:
         _bars(axes, names, [("completion", _BLUE, spreads)])
         axes.set_xlabel("neighbours that write the same way")
 
     sentence = (
-        f"Beside {plural(worst.neighbours, 'neighbour')} a save takes {digits(worst.ratio)} times as long as alone."
+        f"Beside {plural(worst.neighbours, 'neighbour')} a save takes {digits(worst.ratio)} times as long as alone just before"
+        f"{f' ({seconds_text(worst.completion_seconds.median)} against {seconds_text(alone.median)})' if alone else ''}."
     )
     return Plot("Contention", _drawn("contention", draw), sentence)
 
@@ -289,5 +290,5 @@ def measurement_page(measurement: Measurement) -> str:
         figures=headlines(measurement),
         surroundings=surroundings(measurement),
         plots=plots(measurement),
-        sections=(*interval_sections(measurement.advice), *detail_sections(measurement)),
+        sections=tuple(detail_sections(measurement)),
     )

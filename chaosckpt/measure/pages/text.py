@@ -12,9 +12,7 @@ from rich.text import Text
 
 from chaosckpt.measure.comparison import Comparison, Row
 from chaosckpt.measure.measurement import Measurement
-from chaosckpt.measure.pages.headlines import headlines, subtitle, surroundings, title
-from chaosckpt.measure.pages.interval_text import interval_sections
-from chaosckpt.measure.pages.sections import Section
+from chaosckpt.measure.pages.sections import Section, headlines, subtitle, surroundings, title
 from chaosckpt.measure.pages.tables import detail_sections
 from chaosckpt.report.quantities import bytes_text, digits, ratio_text, seconds_text
 
@@ -37,7 +35,7 @@ def measurement_text(measurement: Measurement) -> RenderableType:
     for line in headlines(measurement):
         figures.add_row(line.name, line.value, line.remark)
     parts.append(Padding(figures, INDENT, expand=False))
-    for section in (surroundings(measurement), *interval_sections(measurement.advice), *detail_sections(measurement)):
+    for section in (surroundings(measurement), *detail_sections(measurement)):
         parts += _section(section)
     return Group(*parts)
 

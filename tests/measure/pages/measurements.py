@@ -13,6 +13,7 @@ from chaosckpt.measure.measurement import (
     Contention,
     Measurement,
     OutstandingAt,
+    Provenance,
     RankFigures,
     RankRestart,
     Restart,
@@ -87,7 +88,12 @@ CAPACITY = Capacity(
 )
 FIGURES = (rank(0), rank(1, 1.5))
 RESTARTS = (restart("cold", 1.2), restart("warm", 0.4))
+ALONE = spread(2.4, 2.6)
+"""Of the saves just before those beside neighbours; others than those of the figures."""
 FULL = Measurement(
+    provenance=Provenance(
+        date="2026-03-01T09:30:00+00:00", host="node17", command="chaosckpt measure dcp-async --neighbours 2"
+    ),
     scenario="dcp-async",
     target="dcp-async",
     strategy="fsdp2",
@@ -113,8 +119,12 @@ FULL = Measurement(
     ),
     capacity=CAPACITY,
     contention=(
-        Contention(neighbours=1, completion_seconds=spread(4.0, 4.5), ratio=1.4, neighbour_ratio=1.5),
-        Contention(neighbours=2, completion_seconds=spread(6.0, 6.5), ratio=2.1, neighbour_ratio=2.2),
+        Contention(
+            neighbours=1, completion_seconds=spread(4.0, 4.5), alone_seconds=ALONE, ratio=1.7, neighbour_ratio=1.5
+        ),
+        Contention(
+            neighbours=2, completion_seconds=spread(6.0, 6.5), alone_seconds=ALONE, ratio=2.5, neighbour_ratio=2.2
+        ),
     ),
     scale=(
         ScalePoint(

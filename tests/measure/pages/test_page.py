@@ -11,9 +11,9 @@ from html.parser import HTMLParser
 import pytest
 from msgspec.structs import replace
 
-from chaosckpt.measure.pages.headlines import headlines
-from chaosckpt.measure.pages.page import measurement_page
-from tests.measure.pages.measurements import BARE, FULL
+from chaosckpt.measure.pages.page import measurement_page, plots
+from chaosckpt.measure.pages.sections import headlines
+from tests.measure.pages.measurements import ALONE, BARE, FULL
 
 LOADS = {
     "script",
@@ -127,6 +127,19 @@ def test_plots_of_what_was_measured(full, bare):
         "advised: ",
     ):
         assert words in full
+
+
+def test_contention_is_drawn_from_what_its_ratio_is_made_of():
+    """The bar of saves alone and the ratio in the sentence are of the same saves, whatever the other figures were."""
+    drawn = plots(FULL)[-1]
+    assert (
+        drawn.sentence
+        == "Beside 2 neighbours a save takes 2.5 times as long as alone just before (6.25 s against 2.5 s)."
+    )
+    other = replace(FULL.figures[0], completion_seconds=replace(ALONE, samples=(9.0, 9.5)))
+    assert plots(replace(FULL, figures=(other,)))[-1] == drawn
+    slower = tuple(replace(entry, alone_seconds=other.completion_seconds) for entry in FULL.contention)
+    assert plots(replace(FULL, contention=slower))[-1].svg != drawn.svg
 
 
 def test_a_limited_interval_is_told():

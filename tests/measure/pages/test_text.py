@@ -12,7 +12,7 @@ from chaosckpt.measure.comparison import compared
 from chaosckpt.measure.failure_rate import counted
 from chaosckpt.measure.interval import advise, measured_inputs
 from chaosckpt.measure.measurement import Measurement, document
-from chaosckpt.measure.pages.headlines import headlines
+from chaosckpt.measure.pages.sections import headlines
 from chaosckpt.measure.pages.text import comparison_text, measurement_text
 from tests.measure.pages.measurements import BARE, CAPACITY, FIGURES, FULL, RESTARTS
 
@@ -52,8 +52,10 @@ def test_what_the_figures_hold_for():
     first = text[: text.index("\nInterval")]
     for part in (
         "loss of all processes, and of node-local storage",
-        "/runs on ext4 from /dev/vda at / with rw,relatime,discard",
-        "on tmpfs",
+        "storage: shared ext4 from /dev/vda at / with rw,relatime,discard",
+        "tmpfs from tmpfs at /shm",
+        "measured 2026-03-01T09:30:00+00:00 on node17",
+        "command chaosckpt measure dcp-async --neighbours 2",
         "rename replaces a name atomically",
         "https://docs.kernel.org/admin-guide/ext4.html",
         "python 3.11.7, torch 2.13.0",
