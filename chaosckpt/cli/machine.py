@@ -22,6 +22,9 @@ from chaosckpt.engine.runner import gate_mode
 State = Literal["ok", "limited", "missing"]
 DESCRIPTORS = 4096
 SPACE_MB = 1024
+PROCESSES = 1024
+"""What a campaign on a few cores needs with Ray, threads included, with room to spare."""
+FEWEST_PROCESSES = 256
 SHARED_MEMORY_MB = 128
 PATIENCE_SECONDS = 120
 
@@ -44,6 +47,7 @@ def run() -> tuple[Check, ...]:
         ptrace,
         networks,
         descriptors,
+        processes,
         shared_memory,
         temporary_space,
         torch,
@@ -128,6 +132,35 @@ def descriptors() -> Check:
         return Check(name="open files", state="ok", found=f"hard limit {shown}")
     remedy = f"raise it to {DESCRIPTORS} (`ulimit -Hn {DESCRIPTORS}` as root, or LimitNOFILE= of the service)"
     return Check(name="open files", state="limited", found=f"hard limit {shown}", remedy=remedy)
+
+
+def processes() -> Check:
+    """How many more processes and threads this user may start: Ray alone starts hundreds of threads."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    if resource.RLIM_INFINITY in (soft, hard) or os.geteuid() == 0:
+        return Check(name="processes", state="ok", found="no limit for this user")
+    left = soft - _threads_of_this_user()
+    found = f"limit {soft}, of which {max(0, left)} are left"
+    if left >= PROCESSES:
+        return Check(name="processes", state="ok", found=found)
+    remedy = (
+        f"raise the limit by `ulimit -u {soft + PROCESSES}` (hard limit {hard}), or end other programs of this user"
+    )
+    return Check(
+        name="processes", state="limited" if left >= FEWEST_PROCESSES else "missing", found=found, remedy=remedy
+    )
+
+
+def _threads_of_this_user() -> int:
+    """Threads of all processes of this user, which is what the limit counts."""
+    found = 0
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if path.stat().st_uid == os.getuid():
+                found += len(os.listdir(path / "task"))
+        except OSError:
+            continue  # it ended meanwhile
+    return found
 
 
 def shared_memory() -> Check:

@@ -24,6 +24,7 @@ def test_this_machine(run):
         "ptrace",
         "networks",
         "open files",
+        "processes",
         "shared memory",
         "temporary space",
         "torch",
@@ -71,6 +72,18 @@ def test_too_little_room_has_a_remedy(monkeypatch):
     monkeypatch.setattr(checks, "SPACE_MB", 1 << 40)
     check = checks.temporary_space()
     assert (check.state, check.remedy) == ("limited", "free some space, or set TMPDIR to another directory")
+
+
+@pytest.mark.parametrize(("soft", "state"), [(60, "missing"), (600, "limited"), (100_000, "ok"), (-1, "ok")])
+def test_a_low_limit_of_processes_has_a_remedy(monkeypatch, soft, state):
+    """What is left counts: the processes and threads that this user has already are within the limit."""
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr("resource.getrlimit", lambda which: (soft, 100_000 if soft > 0 else -1))
+    monkeypatch.setattr(checks, "_threads_of_this_user", lambda: 50)
+    check = checks.processes()
+    assert check.state == state
+    assert bool(check.remedy) == (state != "ok")
+    assert state == "ok" or f"limit {soft}" in check.found
 
 
 def test_text_ends_with_what_is_missing():

@@ -15,7 +15,7 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -196,12 +196,47 @@ def _join(address: str) -> None:
         reraise=True,
     )
     try:
-        retrying(ray.init, address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
+        _within(
+            JOIN_SECONDS,
+            lambda: retrying(
+                ray.init, address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False
+            ),
+        )
+    except TimeoutError as error:
+        raise UsageError(
+            f"the Ray cluster at {address} did not let this process join within {JOIN_SECONDS} s, though something listens there; "
+            "check that it is the port of the head's GCS (6379 by default), and that this machine reaches the head's other ports"
+        ) from error
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise UsageError(
             f"the Ray cluster at {address} can't be joined ({error or type(error).__name__}); compare its version with this one "
             f"(Ray {ray.__version__}), and RAY_AUTH_MODE and RAY_AUTH_TOKEN with those that it was started with"
         ) from error
+
+
+JOIN_SECONDS = 60
+"""Ray itself goes on trying for many minutes."""
+
+
+def _within(seconds: float, call: Callable[[], object]) -> None:
+    """Call it, and raise TimeoutError where it takes longer: what blocks in a library can't be interrupted, only left behind."""
+    done: list[BaseException | None] = []
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:
+            done.append(error)
+        else:
+            done.append(None)
+
+    thread = threading.Thread(target=run, name="joining Ray", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not done:
+        raise TimeoutError
+    if done[0] is not None:
+        raise done[0]
 
 
 @contextlib.contextmanager
