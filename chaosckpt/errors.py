@@ -41,12 +41,14 @@ _ADVICE = {
 }
 
 
-def of_this_machine(error: OSError, then: str = "try again") -> str | None:
+def of_this_machine(error: OSError, then: str = "try again", place: str = "") -> str | None:
     """The sentence for an error that the machine's state explains (a full disk, a limit); None where it hints at a bug of ours.
 
-    `then` is what to do once the machine is mended.
+    `then` is what to do once the machine is mended. `place` is what was being written, where the error names no file, as that of a
+    write doesn't.
     """
     if error.errno not in _ADVICE:
         return None
-    where = f": {error.filename}" if error.filename else ""
+    named = error.filename or (place if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS) else "")
+    where = f": {named}" if named else ""
     return f"{os.strerror(error.errno)}{where}; {_ADVICE[error.errno]}, then {then}"

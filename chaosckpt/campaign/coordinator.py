@@ -167,7 +167,7 @@ def main() -> None:
     except ChaosckptError as error:
         code = _give_up(pipe, str(error), error)
     except OSError as error:
-        if (why := of_this_machine(error, f"continue with: chaosckpt fuzz --resume {run}")) is None:
+        if (why := of_this_machine(error, f"continue with: chaosckpt fuzz --resume {run}", str(run))) is None:
             raise
         code = _give_up(pipe, why, HarnessError(why))
     except KeyboardInterrupt:

@@ -70,7 +70,9 @@ def guarded(group: click.Group, arguments: list[str] | None = None) -> NoReturn:
         code = READER_GONE
     except OSError as error:
         code = OWN_BUG
-        if (why := of_this_machine(error, _next_step())) is not None and "--debug" not in arguments:
+        if (
+            why := of_this_machine(error, _next_step(), str(_run_directory or ""))
+        ) is not None and "--debug" not in arguments:
             click.echo(f"chaosckpt: {why}", err=True)
         else:
             _own_bug(debug="--debug" in arguments)

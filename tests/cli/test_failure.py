@@ -9,7 +9,7 @@ import click
 import pytest
 
 from chaosckpt.cli import failure
-from chaosckpt.errors import HarnessError, PluginError, UsageError
+from chaosckpt.errors import HarnessError, PluginError, UsageError, of_this_machine
 
 
 @pytest.fixture
@@ -107,6 +107,15 @@ def test_a_full_disk_is_no_bug_of_ours(raising, tmp_path):
     assert code == 3
     assert printed == "chaosckpt: No space left on device: /x; free some space there, then try again\n"
     assert list(tmp_path.glob("*.log")) == []
+
+
+def test_a_full_disk_names_the_place_where_a_write_does_not():
+    """The error of a write has no file name: the run directory stands for it, but not where another limit was met."""
+    full = OSError(errno.ENOSPC, "No space left on device")
+    assert of_this_machine(full, place="/run") == "No space left on device: /run; free some space there, then try again"
+    many = of_this_machine(OSError(errno.EMFILE, "Too many open files"), place="/run")
+    assert many is not None
+    assert "/run" not in many
 
 
 def test_a_full_disk_names_the_run_to_continue(raising, tmp_path):
