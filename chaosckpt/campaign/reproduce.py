@@ -85,6 +85,8 @@ def _finding(folder: Path) -> _Case:
         census = formats.read_json((folder / CENSUS).read_bytes(), Census)
     except (OSError, msgspec.MsgspecError) as error:
         raise UsageError(f"{folder / CENSUS} can't be read: {error}; copy the whole folder of the finding") from error
+    if not census.runs:
+        raise UsageError(f"{folder / CENSUS} has no golden run; copy the whole folder of the finding")
     schedule = decode(stored.finding.shrunk, fault_kinds().values())
     prepared = cached(found)
     differences = _versions(stored.environment)

@@ -95,23 +95,39 @@ def parent(path: str) -> str:
 def _first_looks(context: FaultContext) -> Iterator[tuple[Address, str]]:
     """For each rank and each path that a recovery reads, or a directory on the way there: the rank's first look for it.
 
-    Of a save it is what the rank opens to read and hasn't made itself.
+    Of a save it is what the rank opens to read, or looks at once a peer has surely made it, and hasn't made itself.
     """
     points, allowed = context.golden.points, set(context.candidates)
     read = [p for p in points if p.address.op == "open_read"]
     recovered = sorted({path for p in read if p.label.step is None for path in _and_above(p.address.path)})
     for rank in range(context.topology.world_size):
         made: list[str] = []
-        left = dict.fromkeys([*recovered, *(p.address.path for p in read if p.address.rank == rank)])
+        looked = [p for p in points if p.address.rank == rank and p.address.op in LOOKUPS]
+        left = dict.fromkeys([*recovered, *(p.address.path for p in looked if p in read or p.label.step is not None)])
         for i in context.golden.of_rank(rank):
             address, recovers = points[i].address, points[i].label.step is None
             if address.op in CHANGING or address.op == "mkdir":
                 made.append(parent(address.path) if address.op in ("rename", "link") else address.path)
             for path in [path for path in left if concerns(address, path)]:
+                if recovers or address.op == "open_read":
+                    expected = path in recovered if recovers else address.path == path
+                else:
+                    expected = address.path == path and _made_by_a_peer(context, path, i)
+                    if not expected:
+                        continue  # it asks whether there is anything yet
                 del left[path]
-                expected = path in recovered if recovers else (address.op, address.path) == ("open_read", path)
                 if expected and i in allowed and not any(_related(path, own) for own in made):
                     yield address, path
+
+
+def _made_by_a_peer(context: FaultContext, path: str, look: int) -> bool:
+    """Whether another rank has surely made a file or directory before a rank looks at it."""
+    rank = context.golden.points[look].address.rank
+    return any(
+        point.address.path == path and point.address.rank != rank and context.golden.surely_before(made, look)
+        for made, point in enumerate(context.golden.points)
+        if point.address.op in ("mkdir", "open_write")
+    )
 
 
 def _and_above(path: str) -> Iterator[str]:

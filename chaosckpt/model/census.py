@@ -11,7 +11,7 @@ import msgspec
 from chaosckpt.model.fault import Trigger
 from chaosckpt.model.operation import READING, Address
 from chaosckpt.model.phrasing import describe_trigger
-from chaosckpt.model.topology import Topology
+from chaosckpt.model.topology import MOST_RANKS, Topology
 
 Stage = Literal["snapshot", "persist", "commit", "retire", "discover", "load"]
 
@@ -74,6 +74,18 @@ class GoldenRun(msgspec.Struct, frozen=True, kw_only=True):
     """Measured, too; how long a rank is watched that is never at rest."""
     by_time: bool = False
     """Whether rest, and so reach, could not be told exactly (chaosckpt/engine/runner/quiescence.py)."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what no golden run can be, such as a stored one that was edited."""
+        world, length = self.topology.world_size, len(self.points)
+        if world > MOST_RANKS:
+            raise ValueError(f"a golden run has at most {MOST_RANKS} ranks, not {world}")
+        if any(not 0 <= point.address.rank < world for point in self.points):
+            raise ValueError(f"a golden run of {world} ranks has an operation of another rank")
+        if any(not 0 <= place < length for place in self.commits.values()):
+            raise ValueError(f"a golden run of {length} operations has a commit point beyond them")
+        if any(len(counts) != world for counts in self.reach):
+            raise ValueError(f"the reach of a golden run has a count for each of its {world} ranks")
 
     def ordered(self) -> GoldenRun:
         """The same run with its points in an order that doesn't depend on how fast each rank happened to be.

@@ -24,7 +24,7 @@ from chaosckpt.campaign.store import TrialLog
 from chaosckpt.cli.failure import guarded
 from chaosckpt.cli.main import group
 from chaosckpt.engine.subjects.target import TargetSubject
-from chaosckpt.errors import ChaosckptError, HarnessError
+from chaosckpt.errors import ChaosckptError, HarnessError, UsageError
 from chaosckpt.faults.context import FaultContext
 from chaosckpt.measure import comparison
 from chaosckpt.model import formats
@@ -150,6 +150,8 @@ def one_by_one(*calls: Callable[[], object]) -> None:
 def used(census: Path) -> None:
     """A census that can be read must be one that can be drawn from."""
     found = formats.read_json(census.read_bytes(), Census)
+    if not found.runs:
+        raise UsageError("a census without any golden run")
     index = CensusIndex(found)
     context = FaultContext(scenario=scenario.find("dcp-overwrite"), census=found, golden=index.main)
     for kind in fault_kinds().values():

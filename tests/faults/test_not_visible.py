@@ -5,10 +5,18 @@ from __future__ import annotations
 import errno
 
 import pytest
+from hypothesis import find, settings
+from hypothesis.errors import NoSuchExample
 
+from chaosckpt.faults.context import FaultContext
 from chaosckpt.faults.not_visible import NotVisible, concerns, parent
+from chaosckpt.model.census import Census, GoldenRun, Label, Point
 from chaosckpt.model.fault import Errno, Hide, Memory, Trigger
+from chaosckpt.model.golden_index import GoldenIndex
+from chaosckpt.model.operation import Address
+from chaosckpt.model.topology import Topology
 from tests.faults.operations import address, operation, trigger
+from tests.strategies import dcp_model
 
 FOLDER = "shared:step_4"
 MISSING = Errno(errno.ENOENT)
@@ -60,3 +68,22 @@ def test_shrinking_keeps_it_sensible():
     assert [simpler.lookups for simpler in fault.simpler()] == [0]
     with pytest.raises(ValueError, match="doesn't look for"):
         NotVisible(trigger("write"), FOLDER)
+
+
+def test_what_a_peer_has_just_made_can_be_hidden_from_the_rank_that_looks_at_it():
+    """Goal: a look in a save is struck where a peer has surely made the file, not where the rank asks whether there is one."""
+    made = Address(0, "main", "mkdir", FOLDER, 0, 0)
+    early, late = (Address(1, "main", "stat", FOLDER, 0, nth) for nth in range(2))
+    run = GoldenRun(
+        topology=Topology((2,)),
+        resumed_from=None,
+        points=tuple(Point(at, Label("persist", 4)) for at in (early, made, late)),
+        reach=((0, 0), (0, 1), (1, 1)),
+    )
+    census = Census(runs=(run,))
+    context = FaultContext(scenario=dcp_model.scenario(), census=census, golden=GoldenIndex(run))
+    strategy = NotVisible.strategy(context)
+    assert strategy is not None
+    assert find(strategy, lambda fault: True).at.address == late
+    with pytest.raises(NoSuchExample):
+        find(strategy, lambda fault: fault.at.address == early, settings=settings(max_examples=50, database=None))

@@ -318,8 +318,9 @@ class AttemptRun:
         return self._reasons.get(index, "the attempt ended before the operation of the fault was reached")
 
     def _excused(self, index: int) -> bool:
-        """Whether an error that came before this fault may have ended the attempt."""
-        return any(self._faults[earlier].ends == "perhaps" for earlier in self._injected if earlier < index)
+        """Whether the attempt ended badly by an error that came before this fault: one that finished has survived the error."""
+        errors = [earlier for earlier in self._injected if earlier < index and self._faults[earlier].ends == "perhaps"]
+        return bool(errors) and self._outcome() != "finished"
 
     def _outcome(self) -> j.AttemptOutcome:
         if self._hung:
