@@ -22,7 +22,7 @@ from chaosckpt.model import journal as j
 from chaosckpt.model.fault import Fault
 from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.scenario import DEFAULT_SCENARIO, Scenario
-from chaosckpt.model.schedule import Schedule, to_builtins
+from chaosckpt.model.schedule import PLAIN_RESTART, Schedule, to_builtins
 from chaosckpt.model.topology import Topology
 from chaosckpt.plugins import fault_kinds, is_target_file, module_of_target
 
@@ -125,6 +125,8 @@ class TargetTrial(SubjectTrial):
         self._events = events
         self._census = None if subject.prepared is None else subject.prepared.census
         self._awaited = subject.scenario.workload.at_end == "await"
+        first = events[0] if events else None
+        self._plain = isinstance(first, j.TrialStarted) and first.schedule == to_builtins(PLAIN_RESTART)
         self._guarantees = subject.guarantees(arena)
         self._keeper: Keeper | None = None
         self._references = None if subject.reference_jobs is None else References(subject.reference_jobs)
@@ -165,7 +167,7 @@ class TargetTrial(SubjectTrial):
 
     def _audit(self, attempt: Ended, keeper: Keeper) -> None:
         events, order, topology, deadlines = self._events, attempt.order, attempt.topology, self._deadlines
-        asked = wanted(events, attempt.number, closing=attempt.closing, awaited=self._awaited)
+        asked = wanted(events, attempt.number, closing=attempt.closing, awaited=self._awaited, plain=self._plain)
         if asked:
             answered = audit(self._arena, order, topology, asked, self._record, deadlines)
             audit_kept(self._arena, order, topology, keeper, answered, self._record, deadlines)
