@@ -110,6 +110,7 @@ class Campaign:
             kinds,
             TrialLog(run),
             investigator.investigate,
+            investigator.cause,
             self.pipe.progress,
         )
         self.search.findings = investigator.count
@@ -124,6 +125,8 @@ class Campaign:
                 executors.append(
                     Executor(subject, arenas.arena(number), deadlines, lock, journals.write, _rebuilder(arenas, number))
                 )
+            self.pipe.preparing("restarting the finished job once, without a fault")
+            investigator.restart_plainly(executors[0])
             self.search.run(executors)
         return self.search.tally.summary(
             scenario=options.scenario.name,

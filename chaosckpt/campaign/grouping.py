@@ -4,11 +4,12 @@ schedules."""
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
 
-from chaosckpt.model.finding import RootCause
+from chaosckpt.model.finding import Finding, RootCause
 
 Sight = Literal["new", "pending", "known"]
 """new: shrink this one. pending: one with the same raw cause is being shrunk. known: it counts for a finding."""
@@ -95,6 +96,17 @@ def identity(cause: RootCause) -> str:
     """The finding's id, such as newest-complete-1a2b3c4d: equal for equal causes, on every machine."""
     digest = hashlib.blake2b(msgspec.json.encode(cause, order="deterministic"), digest_size=4).hexdigest()
     return f"{cause.invariant}-{digest}"
+
+
+def faces(findings: Iterable[Finding]) -> list[list[Finding]]:
+    """Findings by what is behind them, in the given order: of one shrunk schedule whose faults struck at one place it is the same,
+    whatever it shows as."""
+    found: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in findings:
+        cause = finding.cause
+        schedule = msgspec.json.encode(finding.shrunk, order="deterministic")
+        found.setdefault((schedule, cause.stage, cause.operation, cause.file_pattern), []).append(finding)
+    return list(found.values())
 
 
 def _add(trials: list[str], trial: str) -> None:

@@ -1,4 +1,8 @@
-"""Investigation: a violation is confirmed by replay, shrunk, grouped by its root cause, and stored as a finding."""
+"""Investigation: a violation is confirmed by replay, shrunk, grouped by its root cause, and stored as a finding.
+
+Before the first fault, the job is run to its end and launched once more. What fails there needs no fault: it is one
+finding, and no trial that shows it again is blamed on its faults.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from chaosckpt.campaign.execution import Executed, Executor
 from chaosckpt.campaign.finding_store import FindingStore, StoredFinding
 from chaosckpt.campaign.findings.evidence import addresses, described
 from chaosckpt.campaign.findings.storage_copy import StorageWatch
-from chaosckpt.campaign.grouping import Group, Groups
+from chaosckpt.campaign.grouping import Group, Groups, faces
 from chaosckpt.campaign.options import FuzzOptions
 from chaosckpt.campaign.search import Search
 from chaosckpt.campaign.shrink.shrinking import CAP, Shrinker
@@ -21,9 +25,10 @@ from chaosckpt.campaign.store import JournalFile, TrialRecord
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census
 from chaosckpt.model.fault import Fault
-from chaosckpt.model.finding import Finding
-from chaosckpt.model.schedule import Schedule, to_builtins
+from chaosckpt.model.finding import Finding, RootCause
+from chaosckpt.model.schedule import PLAIN_RESTART, Schedule, to_builtins
 from chaosckpt.model.summary import FindingSummary, Progress
+from chaosckpt.model.verdict import Violation
 from chaosckpt.report.finding_folder import reproduce_command
 
 LOG = structlog.get_logger("chaosckpt.campaign")
@@ -51,6 +56,9 @@ class Investigator:
         self._groups = Groups()
         self._lock = threading.Lock()
         self._search: Search | None = None
+        self._unaided: tuple[Violation, ...] = ()
+        """What the plain restart has shown: it needs no fault."""
+        self._unaided_cause: RootCause | None = None
         self._replays = JournalFile(options.run_directory / "replays" / "replays.jsonl")
         self._found: dict[str, StoredFinding] = {stored.finding.id: stored for stored in self._store.read()}
         self._groups.restore([_group(stored) for stored in self._found.values()])
@@ -67,6 +75,30 @@ class Investigator:
     def _stopped(self) -> bool:
         return self._search is not None and self._search.stopped.is_set()
 
+    def restart_plainly(self, executor: Executor) -> None:
+        """Run the job to its end and launch it once more, with no fault; store what fails as a finding that blames none."""
+        trial = f"{self._options.seed}:plain"
+        executed = executor.run(PLAIN_RESTART, trial, self._write)
+        first = executed.verdict.primary
+        if first is None:
+            if executed.verdict.outcome == "inconclusive":
+                LOG.warning("the restart without a fault could not be judged", why=executed.verdict.reason)
+            return
+        self._unaided = (first, *executed.verdict.others)
+        self._unaided_cause = cause = oracle.root_cause(executed.journal, executed.verdict)
+        if self._groups.see(cause, trial) == "new":
+            LOG.info("violation without a fault", trial=trial, cause=str(cause))
+            self._settle(executor, trial, cause, PLAIN_RESTART, executed, PLAIN_RESTART, 0)
+
+    def cause(self, executed: Executed) -> RootCause | None:
+        """The root cause of a trial's violation: without a fault where the plain restart has shown the same. None without one."""
+        found = executed.verdict.primary
+        if found is None:
+            return None
+        if any(oracle.same_failure(shown, found) for shown in self._unaided):
+            return self._unaided_cause
+        return oracle.root_cause(executed.journal, executed.verdict)
+
     def investigate(self, executor: Executor, record: TrialRecord, schedule: Schedule, executed: Executed) -> None:
         """Look into one violation; a known or pending root cause is only counted."""
         assert record.cause is not None
@@ -82,36 +114,43 @@ class Investigator:
         while not self._stopped and (wanted := shrinker.wanted()):
             again = self._replay(executor, wanted[0], executed, record.trial, CONFIRMATIONS + shrinker.trials)
             shrinker.tell(wanted[0], again is not None)
-        self._settle(executor, record, schedule, executed, shrinker)
+        best = shrinker.result().schedule
+        self._settle(executor, record.trial, record.cause, schedule, executed, best, shrinker.trials)
 
     def _settle(
-        self, executor: Executor, record: TrialRecord, schedule: Schedule, executed: Executed, shrinker: Shrinker
+        self,
+        executor: Executor,
+        trial: str,
+        raw: RootCause,
+        schedule: Schedule,
+        executed: Executed,
+        best: Schedule,
+        shrink_trials: int,
     ) -> None:
-        """Measure how often the shrunk schedule shows it, and store it if its cause is new."""
-        assert record.cause is not None
-        best = shrinker.result().schedule
-        watch = StorageWatch(self._copies / record.trial.replace(":", "-"))
+        """Measure how often the shrunk schedule `best` shows it, and store it if its cause is new."""
+        watch = StorageWatch(self._copies / trial.replace(":", "-"))
         try:
-            again = self._replay(executor, best, executed, record.trial, 1000, watch)
+            again = self._replay(executor, best, executed, trial, 1000, watch)
             last = executed if again is None else again
-            canonical = oracle.root_cause(last.journal, last.verdict)
+            canonical = self.cause(last)
+            assert canonical is not None
             with self._lock:
                 known = self._groups.match(canonical)
             shown, replays = int(again is not None), 1
             while known is None and replays < REPLAYS and not self._stopped:
-                shown += self._replay(executor, best, executed, record.trial, 1000 + replays) is not None
+                shown += self._replay(executor, best, executed, trial, 1000 + replays) is not None
                 replays += 1
             violation = last.verdict.primary
             assert violation is not None
             with self._lock:
-                group, fresh = self._groups.settle(record.cause, canonical)
+                group, fresh = self._groups.settle(raw, canonical)
                 if not fresh:
                     return
                 finding = Finding(
                     id=group.id,
                     cause=group.cause,
                     violation=violation,
-                    trial=record.trial,
+                    trial=trial,
                     count=group.count,
                     schedule=to_builtins(schedule),
                     shrunk=to_builtins(best),
@@ -119,7 +158,7 @@ class Investigator:
                     addresses=tuple(addresses(fault) for fault in best.faults),
                     reproduced=shown,
                     replays=replays,
-                    shrink_trials=shrinker.trials,
+                    shrink_trials=shrink_trials,
                 )
                 told, seen = (schedule, None) if again is None else (best, watch)
                 self._found[group.id] = self._store.write(finding, executed.journal, last.journal, group, told, seen)
@@ -149,34 +188,44 @@ class Investigator:
             self._replays.write(trial, event)
 
     def summaries(self, records: Iterable[TrialRecord]) -> list[FindingSummary]:
-        """Every finding with its final count, most frequent first; stored once more with that count."""
+        """Every finding with its final count, the gravest first; stored once more with that count. Findings of one shrunk
+        schedule whose faults struck at one place are one, told by the gravest."""
         by_id: dict[str, list[TrialRecord]] = {}
         for record in sorted(records, key=lambda record: record.index):
             group = self._groups.match(record.cause) if record.cause is not None else None
             if group is not None:
                 by_id.setdefault(group.id, []).append(record)
-        rows = []
+        findings = []
         for id_, stored in self._found.items():
-            shown = by_id.get(id_, [])
-            finding = msgspec.structs.replace(stored.finding, count=max(1, len(shown)))
+            finding = msgspec.structs.replace(stored.finding, count=max(1, len(by_id.get(id_, []))))
             self._store.recount(finding, stored.raw)
-            rows.append(self._summary(finding, [record.trial for record in shown]))
-        return sorted(rows, key=lambda row: (-row.count, row.id))
+            findings.append(finding)
+        rows = []
+        for lead, *others in faces(sorted(findings, key=_gravest_first)):
+            records = [record for one in (lead, *others) for record in by_id.get(one.id, [])]
+            trials = [record.trial for record in sorted(records, key=lambda record: record.index)]
+            rows.append(self._summary(lead, others, trials))
+        return rows
 
-    def _summary(self, finding: Finding, trials: list[str]) -> FindingSummary:
+    def _summary(self, finding: Finding, others: list[Finding], trials: list[str]) -> FindingSummary:
         folder = self._store.folder(finding.id)
         return FindingSummary(
             id=finding.id,
             invariant=finding.cause.invariant,
             root_cause=str(finding.cause),
-            count=finding.count,
+            count=max(1, len(trials)),
             faults=finding.faults,
             reproduced=f"{finding.reproduced}/{finding.replays}",
             path=str(folder),
             sentence=finding.violation.sentence,
             command=reproduce_command(self._store.short(folder)),
             trials=tuple(trials[:10]) or (finding.trial,),
+            also=tuple(f"{other.id}: {other.violation.sentence}" for other in others),
         )
+
+
+def _gravest_first(finding: Finding) -> tuple[object, ...]:
+    return *oracle.gravity(finding.cause.invariant, finding.cause.error_type), -finding.count, finding.id
 
 
 def _group(stored: StoredFinding) -> Group:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import structlog
 
-from chaosckpt import oracle
 from chaosckpt.campaign.execution import Executed, Executor
 from chaosckpt.campaign.options import FuzzOptions
 from chaosckpt.campaign.store import TrialLog, TrialRecord
@@ -20,6 +19,7 @@ from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census
 from chaosckpt.model.fault import Fault
+from chaosckpt.model.finding import RootCause
 from chaosckpt.model.schedule import Schedule
 from chaosckpt.model.summary import Progress
 from chaosckpt.strategies.coverage import CensusPoint, covered
@@ -40,6 +40,7 @@ class Search:
         kinds: Mapping[str, type[Fault]],
         log: TrialLog,
         investigate: Investigate,
+        cause: Callable[[Executed], RootCause | None],
         progress: Callable[[Progress], None],
     ) -> None:
         self.options = options
@@ -53,6 +54,7 @@ class Search:
         self._kinds = kinds
         self._log = log
         self._investigate = investigate
+        self._cause = cause
         self._progress = progress
         self._lock = threading.Lock()
         self._failures: list[HarnessError] = []
@@ -138,7 +140,7 @@ class Search:
             outcome=verdict.outcome,
             reason=verdict.reason,
             violation=verdict.primary,
-            cause=oracle.root_cause(executed.journal, verdict) if verdict.primary else None,
+            cause=self._cause(executed),
             single=single,
             attempts=sum(isinstance(event, j.AttemptStarted) for event in executed.journal.events),
             faults=len(schedule.faults),

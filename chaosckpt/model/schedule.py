@@ -44,6 +44,10 @@ class Schedule(msgspec.Struct, frozen=True):
         return hashlib.blake2b(encode(self), digest_size=8).hexdigest()
 
 
+PLAIN_RESTART = Schedule((AttemptPlan(),))
+"""The job runs to its end, and is launched once more; nothing is injected."""
+
+
 def encode(schedule: Schedule) -> bytes:
     """JSON, the same bytes for equal schedules."""
     return msgspec.json.encode(schedule, order="deterministic")

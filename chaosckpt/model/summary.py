@@ -42,6 +42,8 @@ class FindingSummary(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str = ""
     command: str = ""
     trials: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    """What else the same shrunk faults lead to, each with its id, and with a folder of its own."""
 
 
 class CampaignSummary(msgspec.Struct, frozen=True, kw_only=True):

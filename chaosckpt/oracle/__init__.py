@@ -4,11 +4,21 @@
 `explain` tells the reasoning, `blame` names the fault behind a violation, and `phrasing` says it in words.
 """
 
-from chaosckpt.oracle.blame import root_cause
-from chaosckpt.oracle.check import check
+from chaosckpt.oracle.blame import root_cause, same_failure
+from chaosckpt.oracle.check import check, gravity
 from chaosckpt.oracle.explain import explain
 from chaosckpt.oracle.facts.command import CommandView
 from chaosckpt.oracle.facts.view import TargetView
 from chaosckpt.oracle.invariant import Invariant, NotJudged
 
-__all__ = ["CommandView", "Invariant", "NotJudged", "TargetView", "check", "explain", "root_cause"]
+__all__ = [
+    "CommandView",
+    "Invariant",
+    "NotJudged",
+    "TargetView",
+    "check",
+    "explain",
+    "gravity",
+    "root_cause",
+    "same_failure",
+]

@@ -89,6 +89,21 @@ def root_cause(journal: Journal, verdict: Verdict) -> RootCause:
     )
 
 
+def same_failure(unaided: Violation, found: Violation) -> bool:
+    """Whether a violation is what a restart without any fault has shown already: of the same type, about the same step or in the
+    same words, for a kill may leave an older step acknowledged while the newest one is loaded.
+
+    What an audit of that restart could not load, no recovery can: it may be seen as an error of the same type or, where the audit
+    loaded a wrong state, as one of the invariants about state.
+    """
+    if (unaided.invariant, unaided.error_type) == (found.invariant, found.error_type):
+        return unaided.step == found.step or unaided.seen == found.seen
+    if unaided.invariant != "durable-acknowledgement" or unaided.step != found.step:
+        return False
+    wrong_state = unaided.error_type == "wrong-state" and found.invariant in ("complete-only", FULL_STATE)
+    return wrong_state or unaided.error_type == found.error_type
+
+
 def _shown(journal: Journal, violation: Violation) -> int:
     """Where in the journal the violation shows; what struck later is innocent of it."""
     events = journal.events

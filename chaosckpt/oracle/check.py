@@ -59,6 +59,38 @@ def _precedence(name: str) -> tuple[int, str]:
     return _ORDER.get(name, len(_ORDER)), name
 
 
+_SILENT = frozenset(
+    invariant.name
+    for invariant in (
+        complete_only,
+        rank_agreement,
+        reported_step,
+        full_state,
+        exactly_once_data,
+        trajectory,
+        result_equal,
+    )
+)
+_LOSS = frozenset({durable_acknowledgement.name, newest_complete.name, always_recoverable.name})
+_LEFTOVERS = frozenset({bounded_saves.name, bounded_leftovers.name})
+
+
+def gravity(invariant: str, error_type: str) -> tuple[int, int, str]:
+    """By which findings are ordered, the gravest first: silent wrong state, lost acknowledged checkpoints, refusals, hangs, leftovers;
+    what a plugin's invariant finds comes before the leftovers."""
+    if invariant in _SILENT:
+        rank = 0
+    elif invariant in _LOSS:
+        rank = 1
+    elif invariant in _LEFTOVERS:
+        rank = 5
+    elif invariant not in _ORDER:
+        rank = 4
+    else:
+        rank = 3 if error_type == "hang" else 2
+    return rank, *_precedence(invariant)
+
+
 def ranked(violations: Iterable[Violation]) -> list[Violation]:
     """The primary violation first: by precedence, then the earliest attempt, then the lowest rank."""
     return sorted(

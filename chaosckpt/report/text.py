@@ -67,6 +67,8 @@ def _first(text: Text, finding: FindingSummary) -> None:
     _row(text, "cause", finding.faults[0] if finding.faults else "no fault: a plain restart is enough")
     for fault in finding.faults[1:]:
         _row(text, "then", fault)
+    for face in finding.also:
+        _row(text, "also", face)
     _row(text, "root cause", finding.root_cause)
     _row(text, "seen in", _seen(finding))
     _row(text, "reproduce", finding.command, style="bold")
@@ -87,6 +89,8 @@ def _others(text: Text, findings: tuple[FindingSummary, ...]) -> None:
         text.append(
             f"  {finding.id}  {finding.root_cause}  ×{finding.count}  reproduced {finding.reproduced}  cause: {faults}\n"
         )
+        for face in finding.also:
+            text.append(f"    also {face}\n")
     text.append("\n")
 
 

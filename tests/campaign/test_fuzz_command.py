@@ -189,3 +189,19 @@ def test_what_the_golden_run_refutes_is_told_in_one_sentence(
     assert sentence in done.stderr
     assert "chaosckpt/cli" not in done.stderr
     assert not os.path.exists("/etc/chaosckpt-test")
+
+
+def test_what_a_restart_of_the_finished_job_shows_needs_no_fault(tmp_path: Path) -> None:
+    """Goal: a last checkpoint of another shape is one finding, with no fault to blame, whatever the trials injected."""
+    last_differs = COUNTING.replace('file.write(f"{step}")', 'file.write(f"{step}" if step < 6 else "model")')
+    done = chaosckpt(
+        tmp_path,
+        *("fuzz", "--trials", "8", "--workers", "1", "--json", "--run-dir", "run"),
+        *SIGNS,
+        *script(tmp_path, last_differs),
+    )
+    assert done.returncode == 1, done.stderr[-2000:]
+    (finding,) = json.loads(done.stdout)["findings"]
+    assert finding["faults"] == []
+    assert finding["root_cause"] == "newest-complete / ValueError"
+    assert "Likely cause" not in finding["sentence"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chaosckpt.campaign.grouping import Groups, identity
-from chaosckpt.model.finding import RootCause
+from chaosckpt.campaign.grouping import Groups, faces, identity
+from chaosckpt.model.finding import Finding, RootCause
+from chaosckpt.model.verdict import Violation
 
 WRITE = RootCause("newest-complete", "persist", "write", "step_#/__#_#.distcp")
 FSYNC = RootCause("newest-complete", "persist", "fsync", "step_#/__#_#.distcp")
@@ -95,3 +96,27 @@ def test_ids_are_the_same_everywhere(cause, start):
     assert found == identity(RootCause(*[getattr(cause, name) for name in RootCause.__struct_fields__]))
     assert found.startswith(start)
     assert len(found) == len(start) + 8
+
+
+def _finding(cause: RootCause, schedule: str) -> Finding:
+    violation = Violation(invariant=cause.invariant, sentence="", attempt=1)
+    return Finding(
+        id=identity(cause),
+        cause=cause,
+        violation=violation,
+        trial="1:1",
+        count=1,
+        schedule={},
+        shrunk={"attempts": schedule},
+        faults=(),
+        reproduced=1,
+        replays=1,
+    )
+
+
+def test_faces_of_one_schedule_and_place_are_told_together():
+    """One shrunk schedule, struck at one place, is behind both; another schedule or another place is something else."""
+    lead = _finding(WRITE, "a kill")
+    face = _finding(RootCause("progress", WRITE.stage, WRITE.operation, WRITE.file_pattern, "OSError"), "a kill")
+    other_place, other_schedule = _finding(OTHER, "a kill"), _finding(WRITE, "an error")
+    assert faces([lead, other_place, face, other_schedule]) == [[lead, face], [other_place], [other_schedule]]

@@ -24,7 +24,7 @@ def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception) ->
     monkeypatch.setattr("chaosckpt.campaign.search.draw", draw)
     census = Census(runs=(GoldenRun(topology=Topology((1, 1)), resumed_from=None, points=(), saves=()),))
     options = FuzzOptions(scenario=SCENARIO, run=str(tmp_path), trials=3)
-    return Search(options, census, {}, TrialLog(tmp_path), lambda *_: None, lambda _: None)
+    return Search(options, census, {}, TrialLog(tmp_path), lambda *_: None, lambda _: None, lambda _: None)
 
 
 def test_a_fault_of_our_own_in_a_worker_is_raised(tmp_path, monkeypatch):

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from chaosckpt.model import journal as j
-from chaosckpt.model.verdict import Verdict
-from chaosckpt.oracle import check, root_cause
+from chaosckpt.model.verdict import Verdict, Violation
+from chaosckpt.oracle import check, root_cause, same_failure
 from tests.oracle.command_journals import MISSING, killed_in_save_4
 from tests.oracle.journals import SCENARIO, TargetJournal, operation
 
@@ -127,3 +127,30 @@ def test_the_root_cause_is_where_the_fault_struck():
     trial = killed_in_save_4().attempt(closing=True).fails(MISSING)
     cause = root_cause(trial.journal(), trial.verdict())
     assert str(cause) == "newest-complete / persist write out:ckpt-#.pt / FileNotFoundError"
+
+
+def _violation(invariant: str, error_type: str, step: int | None = 6, seen: str = "") -> Violation:
+    return Violation(invariant=invariant, sentence="", attempt=1, error_type=error_type, step=step, seen=seen)
+
+
+@pytest.mark.parametrize(
+    ("found", "same"),
+    [
+        (_violation("newest-complete", "KeyError"), True),
+        (_violation("newest-complete", "KeyError", 4, "KeyError: 'optimizer'"), True),
+        (_violation("newest-complete", "KeyError", 4, "KeyError: 'model'"), False),
+        (_violation("newest-complete", "EOFError", 6, "EOFError"), False),
+        (_violation("progress", "KeyError"), False),
+    ],
+)
+def test_what_a_plain_restart_has_shown_is_known_again(found: Violation, same: bool) -> None:
+    """A failure of one type about one step, or in the same words, needs no fault; any other one is looked into."""
+    assert same_failure(_violation("newest-complete", "KeyError", 6, "KeyError: 'optimizer'"), found) is same
+
+
+def test_a_step_that_no_audit_can_load_is_no_faults_doing() -> None:
+    """Wrong state in an audit without faults is what a recovery of that step shows later, and of no other step."""
+    audited = _violation("durable-acknowledgement", "wrong-state", 2)
+    assert same_failure(audited, _violation("full-state", "lost-optimizer", 2))
+    assert not same_failure(audited, _violation("full-state", "lost-optimizer", 4))
+    assert not same_failure(audited, _violation("newest-complete", "nothing-chosen", 2))

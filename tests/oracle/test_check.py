@@ -7,7 +7,7 @@ import pytest
 
 from chaosckpt.model import journal as j
 from chaosckpt.model.verdict import Violation
-from chaosckpt.oracle import CommandView, Invariant, TargetView, check, root_cause
+from chaosckpt.oracle import CommandView, Invariant, TargetView, check, gravity, root_cause
 from chaosckpt.oracle.check import BUILT_IN, ranked
 from chaosckpt.plugins import invariants
 from tests.oracle.command_journals import CommandJournal, killed_in_save_4
@@ -265,3 +265,16 @@ def test_ranking() -> None:
         Violation(invariant="exactly-once-data", sentence="", attempt=1, rank=0),
     ]
     assert ranked(told) == list(reversed(told))
+
+
+def test_findings_are_ordered_by_gravity() -> None:
+    """Silent wrong state comes first, then lost checkpoints, refusals, hangs, a plugin's findings and leftovers."""
+    causes = [
+        ("result-equal", "different"),
+        ("newest-complete", "EOFError"),
+        ("clear-failure", "silent-exit"),
+        ("clear-failure", "hang"),
+        ("of-a-plugin", "odd"),
+        ("bounded-leftovers", "growing"),
+    ]
+    assert sorted(set(causes), key=lambda cause: gravity(*cause)) == causes

@@ -89,11 +89,14 @@ def audit_kept(
                 audit(arena, order, topology, (kept.moment.step,), record, deadlines, kept)
 
 
-def wanted(events: Sequence[j.AnyEvent], attempt: int, *, closing: bool, awaited: bool) -> tuple[int, ...]:
+def wanted(
+    events: Sequence[j.AnyEvent], attempt: int, *, closing: bool, awaited: bool, plain: bool = False
+) -> tuple[int, ...]:
     """The acknowledged steps to be audited after this attempt; empty where an audit could show nothing new.
 
     It could where an error was injected and a save acknowledged in the attempt, or one acknowledged after another fault that may
     spoil it, and at the trial's end where an error was injected at any time, or where the script left its last saves to themselves.
+    In a `plain` trial, which has no faults, the first attempt shows whether each retained step loads without one.
     """
     worlds = {event.attempt: sum(event.ranks) for event in events if isinstance(event, j.AttemptStarted)}
     ranks: dict[tuple[int, int], set[int]] = {}
@@ -114,4 +117,4 @@ def wanted(events: Sequence[j.AnyEvent], attempt: int, *, closing: bool, awaited
     errors = {event.attempt for event in events if isinstance(event, j.ErrorInjected)}
     now = any(at == attempt and (attempt in errors or step in after) for at, step in complete)
     at_last = closing and (bool(errors) or not awaited)
-    return tuple(sorted({step for _, step in complete})) if now or at_last else ()
+    return tuple(sorted({step for _, step in complete})) if now or at_last or (plain and not closing) else ()

@@ -39,15 +39,20 @@ class Keeper:
     A rank that reports an acknowledgement waits until it is recorded (Node.proceed), so that the copy is made before that rank can
     go on to a save that takes this one's place. A node performs the operations of its ranks itself, one after the other, and
     none while it copies; of several nodes every gate is shut meanwhile.
+
+    `steps` are kept without any fault, too.
     """
 
-    def __init__(self, arena: Arena, topology: Topology, guarantees: Collection[Guarantee]) -> None:
+    def __init__(
+        self, arena: Arena, topology: Topology, guarantees: Collection[Guarantee], steps: Collection[int] = ()
+    ) -> None:
         self.kept: list[Kept] = []
         self._arena = arena
         self._world = topology.world_size
         self._outlives_local = "local-storage-loss" in guarantees
         self._uses_local = False
         self._spoilt = False
+        self._steps = frozenset(steps)
         self._over = False
         self._told: dict[tuple[int, str], set[int]] = {}
 
@@ -65,7 +70,7 @@ class Keeper:
             told = self._told.setdefault((event.step, event.level), set())
             told.add(event.rank)
             self._uses_local = self._uses_local or event.level == "local"
-            if self._spoilt and not self._over and len(told) == self._world:
+            if (self._spoilt or event.step in self._steps) and not self._over and len(told) == self._world:
                 alone = event.level == "shared" and self._uses_local and self._outlives_local
                 self._keep(Kept(j.Moment(event.step, event.level, alone)))
 

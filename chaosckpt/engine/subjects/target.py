@@ -22,9 +22,12 @@ from chaosckpt.model import journal as j
 from chaosckpt.model.fault import Fault
 from chaosckpt.model.guarantee import Guarantee
 from chaosckpt.model.scenario import DEFAULT_SCENARIO, Scenario
-from chaosckpt.model.schedule import Schedule, to_builtins
+from chaosckpt.model.schedule import PLAIN_RESTART, Schedule, to_builtins
 from chaosckpt.model.topology import Topology
 from chaosckpt.plugins import fault_kinds, is_target_file, module_of_target
+
+PLAIN_STEPS = 8
+"""Of how many saves of a plain restart storage is kept as it was when they were acknowledged, to be audited whatever retention does."""
 
 
 class TargetSubject(Subject):
@@ -125,6 +128,10 @@ class TargetTrial(SubjectTrial):
         self._events = events
         self._census = None if subject.prepared is None else subject.prepared.census
         self._awaited = subject.scenario.workload.at_end == "await"
+        first = events[0] if events else None
+        self._plain = isinstance(first, j.TrialStarted) and first.schedule == to_builtins(PLAIN_RESTART)
+        self._plain_steps = _spread(subject.scenario.workload.save_steps) if self._plain else ()
+        self._launched = False
         self._guarantees = subject.guarantees(arena)
         self._keeper: Keeper | None = None
         self._references = None if subject.reference_jobs is None else References(subject.reference_jobs)
@@ -142,7 +149,9 @@ class TargetTrial(SubjectTrial):
 
     def recorder(self, topology: Topology) -> Record:
         """See SubjectTrial. What is acknowledged after an error is kept, so that it can be audited whatever becomes of it."""
-        keeper = self._keeper = Keeper(self._arena, topology, self._guarantees)
+        steps = self._plain_steps if not self._launched else ()
+        self._launched = True
+        keeper = self._keeper = Keeper(self._arena, topology, self._guarantees, steps)
 
         def record(event: j.AnyEvent) -> None:
             self._record(event)
@@ -165,7 +174,7 @@ class TargetTrial(SubjectTrial):
 
     def _audit(self, attempt: Ended, keeper: Keeper) -> None:
         events, order, topology, deadlines = self._events, attempt.order, attempt.topology, self._deadlines
-        asked = wanted(events, attempt.number, closing=attempt.closing, awaited=self._awaited)
+        asked = wanted(events, attempt.number, closing=attempt.closing, awaited=self._awaited, plain=self._plain)
         if asked:
             answered = audit(self._arena, order, topology, asked, self._record, deadlines)
             audit_kept(self._arena, order, topology, keeper, answered, self._record, deadlines)
@@ -174,6 +183,12 @@ class TargetTrial(SubjectTrial):
         """Record what lies on storage. Without a gate nobody knows how much a save writes, so that nothing bounds it."""
         if self._census is not None and self._census.save_bytes:
             self._record(storage_left(self._arena, self._census, last))
+
+
+def _spread(steps: Sequence[int]) -> tuple[int, ...]:
+    """At most PLAIN_STEPS of the steps, evenly spread, the first and the last among them."""
+    most = min(PLAIN_STEPS, len(steps))
+    return tuple(steps[i * (len(steps) - 1) // max(1, most - 1)] for i in range(most))
 
 
 def something_acknowledged(events: Sequence[j.AnyEvent]) -> bool:
