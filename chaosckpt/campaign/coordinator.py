@@ -23,11 +23,12 @@ from chaosckpt.campaign import options as campaign_options
 from chaosckpt.campaign.arenas import Arenas, Site, site_of
 from chaosckpt.campaign.execution import Executor, SharedExclusiveLock
 from chaosckpt.campaign.investigation import Investigator
+from chaosckpt.campaign.journal_files import SUFFIX, JournalFile
 from chaosckpt.campaign.launch import CoordinatorMessage
 from chaosckpt.campaign.options import FuzzOptions
 from chaosckpt.campaign.preparation import deadlines_of, prepare, store_census
 from chaosckpt.campaign.search import Search
-from chaosckpt.campaign.store import JournalFile, TrialLog
+from chaosckpt.campaign.store import TrialLog
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.subjects import Prepared, Subject, subject_of
 from chaosckpt.errors import ChaosckptError, HarnessError, UsageError, of_this_machine
@@ -119,7 +120,7 @@ class Campaign:
         with ExitStack() as stack:
             executors = []
             for number in range(workers):
-                journals = JournalFile(run / "journals" / f"worker-{number}.jsonl")
+                journals = JournalFile(run / "journals" / f"worker-{number}{SUFFIX}")
                 stack.callback(journals.close)
                 executors.append(
                     Executor(subject, arenas.arena(number), deadlines, lock, journals.write, _rebuilder(arenas, number))

@@ -14,10 +14,11 @@ from chaosckpt.campaign.finding_store import FindingStore, StoredFinding
 from chaosckpt.campaign.findings.evidence import addresses, described
 from chaosckpt.campaign.findings.storage_copy import StorageWatch
 from chaosckpt.campaign.grouping import Group, Groups
+from chaosckpt.campaign.journal_files import SUFFIX, JournalFile
 from chaosckpt.campaign.options import FuzzOptions
 from chaosckpt.campaign.search import Search
 from chaosckpt.campaign.shrink.shrinking import CAP, Shrinker
-from chaosckpt.campaign.store import JournalFile, TrialRecord
+from chaosckpt.campaign.store import TrialRecord
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census
 from chaosckpt.model.fault import Fault
@@ -51,7 +52,7 @@ class Investigator:
         self._groups = Groups()
         self._lock = threading.Lock()
         self._search: Search | None = None
-        self._replays = JournalFile(options.run_directory / "replays" / "replays.jsonl")
+        self._replays = JournalFile(options.run_directory / "replays" / f"replays{SUFFIX}")
         self._found: dict[str, StoredFinding] = {stored.finding.id: stored for stored in self._store.read()}
         self._groups.restore([_group(stored) for stored in self._found.values()])
 
