@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -71,6 +72,7 @@ class Campaign:
         self.interrupts = 0
         self.search: Search | None = None
         self.ended = threading.Event()
+        self.begun = time.monotonic()
         self.site: Site | None = None
 
     def interrupt(self, number: int = signal.SIGINT, frame: FrameType | None = None) -> None:
@@ -112,12 +114,14 @@ class Campaign:
             TrialLog(run),
             investigator.investigate,
             self.pipe.progress,
+            begun=self.begun,
         )
         self.search.findings = investigator.count
         investigator.watch(self.search)
         lock = SharedExclusiveLock()
         deadlines = deadlines_of(prepared.census)
         with ExitStack() as stack:
+            stack.callback(investigator.close)
             executors = []
             for number in range(workers):
                 journals = JournalFile(run / "journals" / f"worker-{number}{SUFFIX}")

@@ -60,6 +60,10 @@ class Investigator:
         """Tell which search this belongs to: its end cuts an investigation short, its message line tells of findings."""
         self._search = search
 
+    def close(self) -> None:
+        """End the file of the replays."""
+        self._replays.close()
+
     def count(self) -> int:
         """Findings so far."""
         return len(self._found)
@@ -76,11 +80,14 @@ class Investigator:
         if sight != "new":
             return
         LOG.info("violation", trial=record.trial, cause=str(record.cause))
-        shown = sum(
-            self._replay(executor, schedule, executed, record.trial, n) is not None for n in range(CONFIRMATIONS)
-        )
+        shown = 0
+        for number in range(CONFIRMATIONS):
+            if not self._stopped:
+                self._tell(record, f"replay {number + 1} of {CONFIRMATIONS} to confirm it")
+                shown += self._replay(executor, schedule, executed, record.trial, number) is not None
         shrinker = Shrinker(schedule, self._census, cap=CAP if shown else 0)
         while not self._stopped and (wanted := shrinker.wanted()):
+            self._tell(record, f"shrinking its schedule, trial {shrinker.trials + 1} of at most {shrinker.cap}")
             again = self._replay(executor, wanted[0], executed, record.trial, CONFIRMATIONS + shrinker.trials)
             shrinker.tell(wanted[0], again is not None)
         self._settle(executor, record, schedule, executed, shrinker)
@@ -93,13 +100,17 @@ class Investigator:
         best = shrinker.result().schedule
         watch = StorageWatch(self._copies / record.trial.replace(":", "-"))
         try:
-            again = self._replay(executor, best, executed, record.trial, 1000, watch)
+            again, replays = None, 0
+            if not self._stopped:
+                self._tell(record, f"replay 1 of {REPLAYS} of the shrunk schedule")
+                again, replays = self._replay(executor, best, executed, record.trial, 1000, watch), 1
             last = executed if again is None else again
             canonical = oracle.root_cause(last.journal, last.verdict)
             with self._lock:
                 known = self._groups.match(canonical)
-            shown, replays = int(again is not None), 1
+            shown = int(again is not None)
             while known is None and replays < REPLAYS and not self._stopped:
+                self._tell(record, f"replay {replays + 1} of {REPLAYS} of the shrunk schedule")
                 shown += self._replay(executor, best, executed, record.trial, 1000 + replays) is not None
                 replays += 1
             violation = last.verdict.primary
@@ -128,6 +139,11 @@ class Investigator:
             watch.forget()
         if self._search is not None:
             self._search.message = f"found {group.id}: {violation.sentence}"
+
+    def _tell(self, record: TrialRecord, what: str) -> None:
+        """Say how far it is with this violation."""
+        if self._search is not None:
+            self._search.activities[record.trial] = f"violation of trial {record.trial}: {what}"
 
     def _replay(
         self,
