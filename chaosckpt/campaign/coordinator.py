@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -23,11 +24,12 @@ from chaosckpt.campaign import options as campaign_options
 from chaosckpt.campaign.arenas import Arenas, Site, site_of
 from chaosckpt.campaign.execution import Executor, SharedExclusiveLock
 from chaosckpt.campaign.investigation import Investigator
+from chaosckpt.campaign.journal_files import SUFFIX, JournalFile
 from chaosckpt.campaign.launch import CoordinatorMessage
 from chaosckpt.campaign.options import FuzzOptions
 from chaosckpt.campaign.preparation import deadlines_of, prepare, store_census
 from chaosckpt.campaign.search import Search
-from chaosckpt.campaign.store import JournalFile, TrialLog
+from chaosckpt.campaign.store import TrialLog
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.subjects import Prepared, Subject, subject_of
 from chaosckpt.errors import ChaosckptError, HarnessError, UsageError, of_this_machine
@@ -70,6 +72,7 @@ class Campaign:
         self.interrupts = 0
         self.search: Search | None = None
         self.ended = threading.Event()
+        self.begun = time.monotonic()
         self.site: Site | None = None
 
     def interrupt(self, number: int = signal.SIGINT, frame: FrameType | None = None) -> None:
@@ -112,15 +115,17 @@ class Campaign:
             investigator.investigate,
             investigator.cause,
             self.pipe.progress,
+            begun=self.begun,
         )
         self.search.findings = investigator.count
         investigator.watch(self.search)
         lock = SharedExclusiveLock()
         deadlines = deadlines_of(prepared.census)
         with ExitStack() as stack:
+            stack.callback(investigator.close)
             executors = []
             for number in range(workers):
-                journals = JournalFile(run / "journals" / f"worker-{number}.jsonl")
+                journals = JournalFile(run / "journals" / f"worker-{number}{SUFFIX}")
                 stack.callback(journals.close)
                 executors.append(
                     Executor(subject, arenas.arena(number), deadlines, lock, journals.write, _rebuilder(arenas, number))

@@ -11,8 +11,8 @@ import msgspec
 from chaosckpt.campaign.findings.evidence import collect
 from chaosckpt.campaign.findings.storage_copy import StorageWatch
 from chaosckpt.campaign.grouping import Group
+from chaosckpt.campaign.journal_files import line
 from chaosckpt.campaign.options import FuzzOptions
-from chaosckpt.campaign.store import JournalFile
 from chaosckpt.errors import UsageError
 from chaosckpt.model import formats
 from chaosckpt.model import journal as j
@@ -92,12 +92,9 @@ class FindingStore:
             (folder / name).write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
         (folder / "census.json").write_bytes(msgspec.json.encode(self._census))
         for name, journal in (("first", first), ("shrunk", shrunk)):
-            path = folder / "journals" / f"{name}.jsonl"
-            path.unlink(missing_ok=True)
-            file = JournalFile(path)
-            for event in journal.events:
-                file.write(journal.trial, event)
-            file.close()
+            path = folder / "journals" / f"{name}.jsonl"  # not compressed: it is for people to read
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(b"".join(line(journal.trial, event) for event in journal.events))
         environment = dict(self._census.environment)
         evidence = collect(folder, scenario, self._census, schedule, finding.violation, shrunk, watch, self._modules)
         stored = StoredFinding(

@@ -18,10 +18,11 @@ from chaosckpt.campaign.finding_store import FindingStore, StoredFinding
 from chaosckpt.campaign.findings.evidence import addresses, described
 from chaosckpt.campaign.findings.storage_copy import StorageWatch
 from chaosckpt.campaign.grouping import Group, Groups, faces
+from chaosckpt.campaign.journal_files import SUFFIX, JournalFile
 from chaosckpt.campaign.options import FuzzOptions
 from chaosckpt.campaign.search import Search
 from chaosckpt.campaign.shrink.shrinking import CAP, Shrinker
-from chaosckpt.campaign.store import JournalFile, TrialRecord
+from chaosckpt.campaign.store import TrialRecord
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census
 from chaosckpt.model.fault import Fault
@@ -59,13 +60,17 @@ class Investigator:
         self._unaided: tuple[Violation, ...] = ()
         """What the plain restart has shown: it needs no fault."""
         self._unaided_cause: RootCause | None = None
-        self._replays = JournalFile(options.run_directory / "replays" / "replays.jsonl")
+        self._replays = JournalFile(options.run_directory / "replays" / f"replays{SUFFIX}")
         self._found: dict[str, StoredFinding] = {stored.finding.id: stored for stored in self._store.read()}
         self._groups.restore([_group(stored) for stored in self._found.values()])
 
     def watch(self, search: Search) -> None:
         """Tell which search this belongs to: its end cuts an investigation short, its message line tells of findings."""
         self._search = search
+
+    def close(self) -> None:
+        """End the file of the replays."""
+        self._replays.close()
 
     def count(self) -> int:
         """Findings so far."""
@@ -107,11 +112,14 @@ class Investigator:
         if sight != "new":
             return
         LOG.info("violation", trial=record.trial, cause=str(record.cause))
-        shown = sum(
-            self._replay(executor, schedule, executed, record.trial, n) is not None for n in range(CONFIRMATIONS)
-        )
+        shown = 0
+        for number in range(CONFIRMATIONS):
+            if not self._stopped:
+                self._tell(record.trial, f"replay {number + 1} of {CONFIRMATIONS} to confirm it")
+                shown += self._replay(executor, schedule, executed, record.trial, number) is not None
         shrinker = Shrinker(schedule, self._census, cap=CAP if shown else 0)
         while not self._stopped and (wanted := shrinker.wanted()):
+            self._tell(record.trial, f"shrinking its schedule, trial {shrinker.trials + 1} of at most {shrinker.cap}")
             again = self._replay(executor, wanted[0], executed, record.trial, CONFIRMATIONS + shrinker.trials)
             shrinker.tell(wanted[0], again is not None)
         best = shrinker.result().schedule
@@ -130,14 +138,18 @@ class Investigator:
         """Measure how often the shrunk schedule `best` shows it, and store it if its cause is new."""
         watch = StorageWatch(self._copies / trial.replace(":", "-"))
         try:
-            again = self._replay(executor, best, executed, trial, 1000, watch)
+            again, replays = None, 0
+            if not self._stopped:
+                self._tell(trial, f"replay 1 of {REPLAYS} of the shrunk schedule")
+                again, replays = self._replay(executor, best, executed, trial, 1000, watch), 1
             last = executed if again is None else again
             canonical = self.cause(last)
             assert canonical is not None
             with self._lock:
                 known = self._groups.match(canonical)
-            shown, replays = int(again is not None), 1
+            shown = int(again is not None)
             while known is None and replays < REPLAYS and not self._stopped:
+                self._tell(trial, f"replay {replays + 1} of {REPLAYS} of the shrunk schedule")
                 shown += self._replay(executor, best, executed, trial, 1000 + replays) is not None
                 replays += 1
             violation = last.verdict.primary
@@ -166,6 +178,11 @@ class Investigator:
             watch.forget()
         if self._search is not None:
             self._search.message = f"found {group.id}: {violation.sentence}"
+
+    def _tell(self, trial: str, what: str) -> None:
+        """Say how far it is with this violation."""
+        if self._search is not None:
+            self._search.activities[trial] = f"violation of trial {trial}: {what}"
 
     def _replay(
         self,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from chaosckpt.campaign.journal_files import SUFFIX, lines
 from chaosckpt.errors import UsageError
 from chaosckpt.model import formats
 from chaosckpt.model.journal import AnyEvent, Journal, TrialEnded, TrialStarted
@@ -45,39 +46,38 @@ def read(run: Path) -> Iterator[Numbered]:
     A trial that was begun again (after trouble of the harness, or in a resumed campaign) appears once for each end. Trials without
     an end, and lines that were torn when the harness was killed, are left out. Raises UsageError for a file of another format.
     """
-    for path in sorted((run / DIRECTORY).glob("*.jsonl")):
-        yield from _read_file(path)
+    for path in sorted((run / DIRECTORY).iterdir() if (run / DIRECTORY).is_dir() else ()):
+        if path.name.endswith((".jsonl", SUFFIX)):
+            yield from _read_file(path)
 
 
 def _read_file(path: Path) -> Iterator[Numbered]:
     events: dict[str, list[AnyEvent]] = {}
     places: dict[str, list[str]] = {}
     _refuse_other_format(path)
-    with path.open("rb") as file:
-        for number, raw in enumerate(file, 1):
-            try:
-                line = formats.read_json(raw, Line)
-            except msgspec.MsgspecError:
-                continue
-            if isinstance(line.event, TrialStarted):
-                events[line.trial], places[line.trial] = [], []
-            if line.trial not in events:
-                continue
-            events[line.trial].append(line.event)
-            places[line.trial].append(f"{DIRECTORY}/{path.name}:{number}")
-            if isinstance(line.event, TrialEnded):
-                yield Numbered(Journal(tuple(events.pop(line.trial))), tuple(places.pop(line.trial)))
+    for number, raw in enumerate(lines(path), 1):
+        try:
+            line = formats.read_json(raw, Line)
+        except msgspec.MsgspecError:
+            continue
+        if isinstance(line.event, TrialStarted):
+            events[line.trial], places[line.trial] = [], []
+        if line.trial not in events:
+            continue
+        events[line.trial].append(line.event)
+        places[line.trial].append(f"{DIRECTORY}/{path.name}:{number}")
+        if isinstance(line.event, TrialEnded):
+            yield Numbered(Journal(tuple(events.pop(line.trial))), tuple(places.pop(line.trial)))
 
 
 def _refuse_other_format(path: Path) -> None:
     """One version writes a whole file, so that the first trial that begins in it tells for all."""
-    with path.open("rb") as file:
-        for raw in file:
-            try:
-                made = formats.read_json(raw, _FirstLine).event.format
-            except msgspec.MsgspecError:
-                continue  # a torn line, or another event
-            if made != formats.RUN:
-                next_step = "judge it with the version that wrote it"
-                raise UsageError(formats.refusal(f"the journal {path}", made, formats.RUN, next_step))
-            return
+    for raw in lines(path):
+        try:
+            made = formats.read_json(raw, _FirstLine).event.format
+        except msgspec.MsgspecError:
+            continue  # a torn line, or another event
+        if made != formats.RUN:
+            next_step = "judge it with the version that wrote it"
+            raise UsageError(formats.refusal(f"the journal {path}", made, formats.RUN, next_step))
+        return

@@ -18,9 +18,9 @@ FILE = "options.json"
 class FuzzOptions(msgspec.Struct, frozen=True, kw_only=True):
     """One campaign to run. The run directory `run` exists and is marked; with `resume` it holds the earlier part of the campaign.
 
-    `trials` counts trials of the whole campaign, those of an interrupted part included; `seconds` is wall-clock time from the first
-    trial of this part on. At least one of the two is set; the first one exhausted ends the campaign. `workers` None means that the
-    campaign chooses by the cluster's cores. `address` names a Ray cluster; None starts a local one.
+    `trials` counts trials of the whole campaign, those of an interrupted part included; `seconds` is wall-clock time of this
+    part, its golden runs included. At least one of the two is set; the first one exhausted ends the campaign. `workers` None means
+    that the campaign chooses by the cluster's cores. `address` names a Ray cluster; None starts a local one.
     """
 
     scenario: Scenario

@@ -42,7 +42,9 @@ class Search:
         investigate: Investigate,
         cause: Callable[[Executed], RootCause | None],
         progress: Callable[[Progress], None],
+        begun: float | None = None,
     ) -> None:
+        """`begun` is when the campaign's budget of time began, by the monotonic clock; None: with the first trial."""
         self.options = options
         self.census = census
         self.tally = Tally(census)
@@ -50,6 +52,9 @@ class Search:
         self.fresh = 0
         self.seconds = 0.0
         self.message = ""
+        self.activities: dict[str, str] = {}
+        """What is done with violations at the moment, by the trial's name."""
+        self._begun = begun
         self.findings: Callable[[], int] = lambda: 0
         self._kinds = kinds
         self._log = log
@@ -74,6 +79,7 @@ class Search:
         """Search until the budget is spent or `stopped` is set. Raises HarnessError when no worker can go on, and a fault
         of our own in a worker whatever else went on."""
         self._started = time.monotonic()
+        self._budget_from = self._started if self._begun is None else self._begun
         workers = [
             threading.Thread(target=self._work, args=(executor,), name=f"worker-{number}", daemon=True)
             for number, executor in enumerate(executors)
@@ -113,7 +119,7 @@ class Search:
             return index, draw(self.options.seed, index, self.options.scenario, self.census, self._kinds)
 
     def _out_of_time(self) -> bool:
-        return self.options.seconds is not None and time.monotonic() - self._started > self.options.seconds
+        return self.options.seconds is not None and time.monotonic() - self._budget_from > self.options.seconds
 
     def _trial(self, executor: Executor, index: int, schedule: Schedule) -> None:
         executed = executor.run(schedule, f"{self.options.seed}:{index}")
@@ -126,7 +132,10 @@ class Search:
         if record.outcome == "violation":
             if self.options.keep:
                 keep(executor.arena, self.options.run_directory / KEPT / record.trial.replace(":", "-"))
-            self._investigate(executor, record, schedule, executed)
+            try:
+                self._investigate(executor, record, schedule, executed)
+            finally:
+                self.activities.pop(record.trial, None)
             self.report_progress()
 
     def _record(self, index: int, schedule: Schedule, executed: Executed) -> TrialRecord:
@@ -157,7 +166,11 @@ class Search:
     def report_progress(self) -> None:
         """Tell where the campaign stands."""
         elapsed = time.monotonic() - self._started
-        left = None if self.options.seconds is None else max(0.0, self.options.seconds - elapsed)
+        left = (
+            None
+            if self.options.seconds is None
+            else max(0.0, self.options.seconds - (time.monotonic() - self._budget_from))
+        )
         with self._lock:
             progress = Progress(
                 phase="search",
@@ -171,6 +184,7 @@ class Search:
                 inconclusive=self.tally.count("inconclusive"),
                 seconds_left=left,
                 message=self.message,
+                activity="; ".join(self.activities.copy().values()),
             )
             self.message = ""
         self._progress(progress)

@@ -1,9 +1,9 @@
 """The store: what a campaign keeps in its run directory, written so that a kill at any moment loses at most a trial.
 
-journals/worker-N.jsonl   every event of every trial, as it happens
-replays/worker-N.jsonl    the same for replays while a finding is confirmed and shrunk
-trials.jsonl              one line for each finished trial
-findings/ID/              one folder for each finding
+journals/worker-N.jsonl.gz  every event of every trial, as it happens
+replays/replays.jsonl.gz    the same for replays while a finding is confirmed and shrunk
+trials.jsonl                one line for each finished trial
+findings/ID/                one folder for each finding
 census.json, summary.json, coordinator.log
 """
 
@@ -18,7 +18,6 @@ from typing import Literal
 import msgspec
 
 from chaosckpt.model import formats
-from chaosckpt.model import journal as j
 from chaosckpt.model.finding import RootCause
 from chaosckpt.model.verdict import Violation
 from chaosckpt.strategies.coverage import CensusPoint
@@ -44,29 +43,6 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     harness_trouble: bool = False
     gaps: tuple[str, ...] = ()
     """As in its verdict."""
-
-
-class JournalFile:
-    """An append-only file of journal lines. Each line is one write, so that SIGKILL of the harness tears at most the last."""
-
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        if os.lseek(self._descriptor, 0, os.SEEK_END) > 0:
-            os.write(self._descriptor, b"\n")  # after a torn last line; an empty line is skipped by readers
-
-    def write(self, trial: str, event: j.AnyEvent) -> None:
-        """Append one event of this trial."""
-        write_all(self._descriptor, b'{"trial":%b,"event":%b}\n' % (msgspec.json.encode(trial), j.encode(event)))
-
-    def close(self) -> None:
-        os.close(self._descriptor)
-
-
-def write_all(descriptor: int, data: bytes) -> None:
-    """Write all of it; a full disk raises OSError instead of losing the end of a line silently."""
-    while data:
-        data = data[os.write(descriptor, data) :]
 
 
 class TrialLog:

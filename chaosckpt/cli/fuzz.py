@@ -45,13 +45,13 @@ Exit codes: 0 no violation, 1 violations, 2 usage error, 3 harness trouble or to
     "--minutes",
     type=click.FloatRange(min=0, min_open=True),
     metavar="N",
-    help="Stop after N minutes of trials; adds to --hours.",
+    help="Stop after N minutes, golden runs included; adds to --hours.",
 )
 @click.option(
     "--hours",
     type=click.FloatRange(min=0, min_open=True),
     metavar="N",
-    help="Stop after N hours of trials; adds to --minutes.",
+    help="Stop after N hours, golden runs included; adds to --minutes.",
 )
 @click.option(
     "--seed",

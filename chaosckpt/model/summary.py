@@ -115,7 +115,9 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     inconclusive: int = 0
     seconds_left: float | None = None
     message: str = ""
-    """What is done at the moment, or what has just been found; one line."""
+    """What is prepared at the moment, or what has just been found; one line."""
+    activity: str = ""
+    """What a worker does that is no trial of the search: how far it has come with a finding."""
 
 
 class Replay(msgspec.Struct, frozen=True, kw_only=True):

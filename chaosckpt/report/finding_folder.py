@@ -139,6 +139,8 @@ def _script(evidence: Evidence) -> list[str]:
 
 
 def _rate(finding: Finding) -> str:
+    if not finding.replays:
+        return "The campaign was interrupted before it was shrunk to the end and replayed."
     if finding.reproduced == finding.replays:
         return f"{finding.reproduced} of {plural(finding.replays, 'replay')} showed it again."
     return f"It is flaky: {finding.reproduced} of {plural(finding.replays, 'replay')} showed it again."
@@ -175,7 +177,14 @@ def _row(entry: StoredFile) -> str:
 
 
 def _for_authors(finding: Finding, terms: SubjectTerms, evidence: Evidence) -> list[str]:
-    rate = "every time" if finding.reproduced == finding.replays else f"{finding.reproduced} of {finding.replays} times"
+    if not finding.replays:
+        rate = "once; it was not replayed"
+    else:
+        rate = (
+            "every time"
+            if finding.reproduced == finding.replays
+            else f"{finding.reproduced} of {finding.replays} times"
+        )
     if evidence.claim and not evidence.no_script:
         return [
             f"The attached `{NAME}` puts the attached `storage/` in place and runs the plain "

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -19,47 +22,130 @@ LINES = 20
 EVERY = 25
 """Trials between two plain lines when the budget is a time."""
 BAR_CELLS = 24
+QUIET_SECONDS = 10.0
+"""After so long without a plain line there is another while something is done that is no trial: a golden run, shrinking."""
+QUIET_TRIALS_SECONDS = 60.0
+"""The same while trials run."""
+SHORT_SECONDS = 5.0
+"""What takes less is shown without its time."""
 
 
 @contextmanager
 def display(console: Console, live: bool) -> Iterator[Watch]:
     """Show progress on `console` while the block runs. Call the yielded function with each new state."""
-    if not live:
-        yield PlainLines(console)
+    if live:
+        shown = LiveBlock()
+        with Live(shown, console=console, refresh_per_second=2, transient=True) as screen:
+
+            def watch(progress: Progress) -> None:
+                shown.show(progress)
+                screen.refresh()
+
+            yield watch
         return
-    with Live(console=console, auto_refresh=False, transient=True) as screen:
+    lines, ended = PlainLines(console), threading.Event()
 
-        def watch(progress: Progress) -> None:
-            screen.update(block(progress), refresh=True)
+    def tick() -> None:
+        while not ended.wait(1.0):
+            lines.tick()
 
-        yield watch
+    ticking = threading.Thread(target=tick, name="progress", daemon=True)
+    ticking.start()
+    try:
+        yield lines
+    finally:
+        ended.set()
+        ticking.join()
+
+
+class Activity:
+    """For how long the same has been done. Counts within it may change."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._since = clock()
+        self.key = ""
+
+    def turn(self, progress: Progress) -> bool:
+        """Note what is done now; whether it is something else than before."""
+        key = f"{progress.phase} {_doing(progress)}"
+        if key == self.key:
+            return False
+        self.key, self._since = key, self._clock()
+        return True
+
+    def seconds(self) -> float:
+        return self._clock() - self._since
+
+
+def _doing(progress: Progress) -> str:
+    """What is done apart from trials, without its counts."""
+    return re.sub(r"\d+", "#", progress.message if progress.phase == "prepare" else progress.activity)
+
+
+class LiveBlock:
+    """The live block with the time that goes on between two states."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._activity = Activity(clock)
+        self._progress: Progress | None = None
+
+    def show(self, progress: Progress) -> None:
+        """Show this state from now on."""
+        self._activity.turn(progress)
+        self._progress = progress
+
+    def __rich__(self) -> Text:
+        return Text() if self._progress is None else block(self._progress, self._activity.seconds())
 
 
 class PlainLines:
-    """Prints a line when the phase changes, when there is a new finding, and every so many trials."""
+    """Prints a line when something else is done, when there is a new finding, every so many trials, and after a silence."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
+        self._clock = clock
+        self._activity = Activity(clock)
+        self._lock = threading.Lock()
+        self._last: Progress | None = None
         self._shown: Progress | None = None
+        self._shown_at = clock()
 
     def __call__(self, progress: Progress) -> None:
         """Print the line of this state if one is due."""
-        if self._due(progress):
-            self._shown = progress
-            self._console.print(line(progress), soft_wrap=True, markup=False)
+        with self._lock:
+            self._last = progress
+            if self._due(progress, self._activity.turn(progress)):
+                self._print(progress)
 
-    def _due(self, progress: Progress) -> bool:
+    def tick(self) -> None:
+        """Print the last state again, with its time, if there has been none for long."""
+        with self._lock:
+            if self._last is not None and self._silent(self._last):
+                self._print(self._last)
+
+    def _print(self, progress: Progress) -> None:
+        self._shown, self._shown_at = progress, self._clock()
+        self._console.print(line(progress, self._activity.seconds()), soft_wrap=True, markup=False)
+
+    def _silent(self, progress: Progress) -> bool:
+        longest = QUIET_SECONDS if progress.phase == "prepare" or progress.activity else QUIET_TRIALS_SECONDS
+        return self._clock() - self._shown_at >= longest
+
+    def _due(self, progress: Progress, turned: bool) -> bool:
         shown = self._shown
         if shown is None or shown.phase != progress.phase or shown.findings != progress.findings:
+            return True
+        if (turned and _doing(progress)) or self._silent(progress):
             return True
         step = max(1, progress.trials_budget // LINES) if progress.trials_budget else EVERY
         return progress.trials // step > shown.trials // step
 
 
-def line(progress: Progress) -> str:
-    """One line without colour."""
+def line(progress: Progress, seconds: float = 0.0) -> str:
+    """One line without colour. `seconds`: for how long the same has been done."""
     if progress.phase == "prepare":
-        return f"preparing: {progress.message or 'golden runs'}"
+        return f"preparing: {progress.message or 'golden runs'}{_taking(seconds)}"
     trials = (
         plural(progress.trials, "trial")
         if progress.trials_budget is None
@@ -70,16 +156,22 @@ def line(progress: Progress) -> str:
         parts.append(f"{progress.inconclusive} inconclusive")
     if progress.seconds_left is not None:
         parts.append(f"{duration(progress.seconds_left)} left")
+    if progress.activity:
+        parts.append(progress.activity + _taking(seconds))
     if progress.message:
         parts.append(progress.message)
     return ", ".join(parts)
 
 
-def block(progress: Progress) -> Text:
-    """The live block: a bar if the number of trials is limited, the counts, and the current activity."""
+def _taking(seconds: float) -> str:
+    return f" (for {duration(seconds)})" if seconds >= SHORT_SECONDS else ""
+
+
+def block(progress: Progress, seconds: float = 0.0) -> Text:
+    """The live block: a bar if the number of trials is limited, the counts, and the current activity with its `seconds`."""
     text = Text()
     if progress.phase == "prepare":
-        return text.append(f"preparing: {progress.message or 'golden runs'}")
+        return text.append(line(progress, seconds))
     if progress.trials_budget:
         done = min(BAR_CELLS, BAR_CELLS * progress.trials // progress.trials_budget)
         text.append("█" * done, style="cyan").append("░" * (BAR_CELLS - done), style="dim")
@@ -91,6 +183,8 @@ def block(progress: Progress) -> Text:
     text.append(f"  {progress.inconclusive} inconclusive", style="yellow" if progress.inconclusive else "dim")
     if progress.seconds_left is not None:
         text.append(f"  {duration(progress.seconds_left)} left", style="dim")
+    if progress.activity:
+        text.append(f"\n{progress.activity}{_taking(seconds)}", style="dim")
     if progress.message:
         text.append(f"\n{progress.message}", style="dim")
     return text

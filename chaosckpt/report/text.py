@@ -19,6 +19,10 @@ from chaosckpt.model.verdict import Verdict
 STAGES = get_args(Stage)
 """In the order in which they happen."""
 _COLUMN = 14
+_LAUNCHES = {
+    "fork": "warm (ranks are forks of a warm interpreter)",
+    "exec": "cold (each launch starts new interpreters)",
+}
 
 
 def summary_text(summary: CampaignSummary) -> Text:
@@ -77,7 +81,12 @@ def _first(text: Text, finding: FindingSummary) -> None:
 
 def _seen(finding: FindingSummary) -> str:
     named = f", first in {finding.trials[0]}" if finding.trials else ""
-    return f"{plural(finding.count, 'trial')}{named}; reproduced in {finding.reproduced} replays"
+    rate = _replayed(finding, f"reproduced in {finding.reproduced} replays")
+    return f"{plural(finding.count, 'trial')}{named}; {rate}"
+
+
+def _replayed(finding: FindingSummary, rate: str) -> str:
+    return "not replayed, since the campaign was interrupted" if finding.reproduced == "0/0" else rate
 
 
 def _others(text: Text, findings: tuple[FindingSummary, ...]) -> None:
@@ -86,9 +95,8 @@ def _others(text: Text, findings: tuple[FindingSummary, ...]) -> None:
     text.append(f"Further findings ({len(findings)})\n", style="bold")
     for finding in findings:
         faults = ", then ".join(finding.faults) or "no fault"
-        text.append(
-            f"  {finding.id}  {finding.root_cause}  ×{finding.count}  reproduced {finding.reproduced}  cause: {faults}\n"
-        )
+        rate = _replayed(finding, f"reproduced {finding.reproduced}")
+        text.append(f"  {finding.id}  {finding.root_cause}  ×{finding.count}  {rate}  cause: {faults}\n")
         for face in finding.also:
             text.append(f"    also {face}\n")
     text.append("\n")
@@ -111,6 +119,7 @@ def _counts(text: Text, summary: CampaignSummary) -> None:
     _row(text, "by attempts", _tally(summary.trials_by_attempts))
     _row(text, "by faults", _tally(summary.trials_by_faults))
     _row(text, "by topologies", _tally(summary.trials_by_topologies))
+    _row(text, "launch", _LAUNCHES.get(summary.launch, summary.launch))
     _coverage(text, summary.coverage)
     if summary.prefixes:
         _row(text, "recoverable", _recoverable(summary))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 
 from chaosckpt.campaign import journals
+from chaosckpt.campaign.journal_files import SUFFIX, JournalFile
 from chaosckpt.errors import UsageError
 from chaosckpt.model import formats
 from chaosckpt.model import journal as j
@@ -66,3 +69,47 @@ def test_a_journal_of_another_format_is_refused(tmp_path):
         UsageError, match=r"worker-0\.jsonl has format 1, and this version reads format 2: an older version"
     ):
         list(journals.read(tmp_path))
+
+
+def appended(path, *trials: str, close: bool = True) -> None:
+    file = JournalFile(path)
+    for trial in trials:
+        file.write(trial, started(trial))
+        file.write(trial, j.TrialEnded())
+    if close:
+        file.close()
+
+
+def test_a_killed_campaigns_file_is_read_up_to_its_last_whole_line_and_continued(tmp_path):
+    """Cut at every byte, a compressed file gives the trials that ended before, and all that a resumed campaign adds."""
+    path = tmp_path / journals.DIRECTORY / f"worker-0{SUFFIX}"
+    appended(path, "1:0", "1:1", close=False)
+    content, seen = path.read_bytes(), set()
+    for size in range(len(content) + 1):
+        path.write_bytes(content[:size])
+        before = [found.journal.trial for found in journals.read(tmp_path)]
+        assert before == ["1:0", "1:1"][: len(before)]
+        seen.add(len(before))
+        appended(path, "1:9")
+        assert [found.journal.trial for found in journals.read(tmp_path)] == [*before, "1:9"]
+    assert seen == {0, 1, 2}
+
+
+def test_a_whole_file_is_continued_as_it_is_and_gzip_reads_it(tmp_path):
+    """Two parts of a campaign are two members of one gzip file; nothing of the first is written again."""
+    path = tmp_path / journals.DIRECTORY / f"worker-0{SUFFIX}"
+    appended(path, "1:0")
+    first = path.read_bytes()
+    appended(path, "1:1")
+    assert path.read_bytes().startswith(first)
+    assert [found.journal.trial for found in journals.read(tmp_path)] == ["1:0", "1:1"]
+    assert gzip.decompress(path.read_bytes()).count(b"\n") == 4
+
+
+def test_damage_and_a_half_mended_file_are_no_trials(tmp_path):
+    """What isn't gzip, or is a copy that was being made when the harness was killed, is left out."""
+    path = tmp_path / journals.DIRECTORY / f"worker-0{SUFFIX}"
+    appended(path, "1:0")
+    path.with_name(f"{path.name}.new").write_bytes(path.read_bytes())
+    path.with_name(f"worker-1{SUFFIX}").write_bytes(b"no gzip")
+    assert [found.journal.trial for found in journals.read(tmp_path)] == ["1:0"]

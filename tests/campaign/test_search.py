@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from chaosckpt.campaign.execution import Executed
+from chaosckpt.campaign.finding_store import StoredFinding
+from chaosckpt.campaign.investigation import Investigator
 from chaosckpt.campaign.options import FuzzOptions
 from chaosckpt.campaign.search import Search
-from chaosckpt.campaign.store import TrialLog
+from chaosckpt.campaign.store import TrialLog, TrialRecord
 from chaosckpt.model.census import Census, GoldenRun
+from chaosckpt.model.finding import Finding, RootCause
+from chaosckpt.model.journal import Journal
+from chaosckpt.model.schedule import Schedule
 from chaosckpt.model.topology import Topology
+from chaosckpt.model.verdict import Verdict, Violation
 from tests.oracle.journals import SCENARIO
 
 
@@ -32,3 +41,41 @@ def test_a_fault_of_our_own_in_a_worker_is_raised(tmp_path, monkeypatch):
     started = search(tmp_path, monkeypatch, ZeroDivisionError("ours"))
     with pytest.raises(ZeroDivisionError, match="ours"):
         started.run([object(), object()])  # type: ignore[list-item]
+
+
+def test_golden_runs_count_into_the_budget_of_time(tmp_path, monkeypatch):
+    """A campaign whose preparation has used up its minutes takes no trial."""
+    started = search(tmp_path, monkeypatch, ZeroDivisionError("a trial was drawn"))
+    started.options = msgspec.structs.replace(started.options, seconds=60.0)
+    started._begun = time.monotonic() - 61
+    started.run([object()])  # type: ignore[list-item]
+    assert started.fresh == 0
+
+
+def test_an_interrupted_investigation_stores_what_it_has(tmp_path, monkeypatch):
+    """Stopped before anything was replayed, the violation still becomes a finding, unshrunk, and says so; nothing more is run."""
+    written: list[Finding] = []
+
+    class Store:
+        def __init__(self, *_: object) -> None: ...
+
+        def read(self) -> list[StoredFinding]:
+            return []
+
+        def write(self, finding: Finding, *_: object) -> StoredFinding:
+            written.append(finding)
+            return StoredFinding(finding=finding)
+
+    monkeypatch.setattr("chaosckpt.campaign.investigation.FindingStore", Store)
+    stopped = search(tmp_path, monkeypatch, ZeroDivisionError())
+    stopped.stopped.set()
+    investigator = Investigator(stopped.options, stopped.census, {}, lambda _: None)
+    investigator.watch(stopped)
+    violation = Violation(invariant="complete-only", sentence="a mix", attempt=0)
+    verdict = Verdict(outcome="violation", primary=violation)
+    cause = RootCause(invariant="complete-only")
+    record = TrialRecord(index=3, trial="1:3", outcome="violation", violation=violation, cause=cause)
+    monkeypatch.setattr("chaosckpt.oracle.root_cause", lambda *_: cause)
+    executor: Any = object()  # has no `run`: a replay would fail
+    investigator.investigate(executor, record, Schedule(()), Executed(Journal(()), verdict))
+    assert [(found.reproduced, found.replays) for found in written] == [(0, 0)]

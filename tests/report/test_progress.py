@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from chaosckpt.model.summary import Progress
-from chaosckpt.report.progress import block, display, duration, line
+from chaosckpt.report.progress import PlainLines, block, display, duration, line
 
 SEARCH = Progress(phase="search", trials=30, trials_budget=100, rate_per_minute=150, hit=5, total=50)
 
@@ -83,3 +83,33 @@ def test_live_display_leaves_the_terminal_as_it_was():
 def test_durations(seconds, expected):
     """Two units at most."""
     assert duration(seconds) == expected
+
+
+def test_a_silence_is_broken_and_says_for_how_long():
+    """Off a terminal each part of the preparation is said once, and again every so often while it lasts; counts make no new line."""
+    stream, now = io.StringIO(), [0.0]
+    lines = PlainLines(Console(file=stream, width=60), clock=lambda: now[0])
+    for second in range(26):
+        now[0] = float(second)
+        lines(Progress(phase="prepare", message=f"recovery after every operation: {second} of 40"))
+        lines.tick()
+    lines(Progress(phase="prepare", message="golden recoveries"))
+    now[0] = 40.0
+    lines.tick()
+    assert stream.getvalue().splitlines() == [
+        "preparing: recovery after every operation: 0 of 40",
+        "preparing: recovery after every operation: 10 of 40 (for 10 s)",
+        "preparing: recovery after every operation: 20 of 40 (for 20 s)",
+        "preparing: golden recoveries",
+        "preparing: golden recoveries (for 15 s)",
+    ]
+
+
+def test_what_is_done_with_a_finding_is_shown_in_both_ways():
+    """While trials stand still because a finding is shrunk, line and block say how far that is, and for how long."""
+    state = msgspec.structs.replace(
+        SEARCH, activity="violation of trial 1:3: shrinking its schedule, trial 4 of at most 60"
+    )
+    for text in (line(state, 21.0), block(state, 21.0).plain):
+        assert "trial 4 of at most 60 (for 21 s)" in text
+    assert len(lines_for([SEARCH, state, SEARCH])) == 2

@@ -7,7 +7,7 @@ import pytest
 
 from chaosckpt.model.summary import Replay, Reproduction
 from chaosckpt.report.text import percent, replay_line, reproduction_text, summary_text
-from tests.report.summaries import CLEAN, FOUND, MIX
+from tests.report.summaries import BARE, CLEAN, FOUND, MIX
 
 
 def shown(**changes) -> str:
@@ -112,3 +112,16 @@ def test_one_of_a_thing_has_no_s():
     text = shown(passed=9, violations=1, singles=1, multis=1)
     assert "9 passed, 1 violation, 0 inconclusive" in text
     assert "1 single fault, 1 schedule of several" in text
+
+
+def test_the_launch_is_in_the_summary():
+    """Whether the ranks were forks or started cold is said in words."""
+    for launch, word in (("fork", "warm"), ("exec", "cold")):
+        assert f"launch        {word}" in summary_text(msgspec.structs.replace(FOUND, launch=launch)).plain
+
+
+def test_a_finding_that_was_not_replayed_says_so():
+    """An interrupted campaign's finding has no rate, and doesn't claim one."""
+    bare = msgspec.structs.replace(BARE, reproduced="0/0")
+    text = summary_text(msgspec.structs.replace(FOUND, findings=(bare, bare))).plain
+    assert text.count("not replayed, since the campaign was interrupted") == 2

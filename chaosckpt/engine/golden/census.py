@@ -75,8 +75,7 @@ class _Golden:
         gaps: tuple[RecoveryGap, ...] = ()
         tried = 0
         if self.sweeping and prefixes is not None:
-            self.progress("recovery after every operation")
-            gaps, tried = find_gaps(prefixes)
+            gaps, tried = find_gaps(prefixes, self.progress)
         self.progress("golden recoveries")
         self._take_snapshots(first)
         self._ask_retained(first)

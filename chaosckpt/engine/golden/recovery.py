@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from chaosckpt.engine.golden.points import Prefixes
 from chaosckpt.model.census import RecoveryGap
@@ -12,7 +12,9 @@ MOST_PREFIXES = 200
 """Of more, so many are tried, spread evenly."""
 
 
-def find_gaps(prefixes: Prefixes) -> tuple[tuple[RecoveryGap, ...], int]:
+def find_gaps(
+    prefixes: Prefixes, progress: Callable[[str], None] = lambda text: None
+) -> tuple[tuple[RecoveryGap, ...], int]:
     """The operations after which recovery finds less than the newest finished save, and how many were tried.
 
     A save counts as finished after its last operation on any rank. Of the writes to one open file only the first and the last are
@@ -20,7 +22,8 @@ def find_gaps(prefixes: Prefixes) -> tuple[tuple[RecoveryGap, ...], int]:
     """
     places = spread(list(_telling(prefixes)), MOST_PREFIXES)
     found = []
-    for place in places:
+    for number, place in enumerate(places, 1):
+        progress(f"recovery after every operation: {number} of {len(places)}")
         required = _finished(prefixes, place)
         if required is None:
             continue
