@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import os
+import shutil
 import socket
+import stat
 import struct
 from collections.abc import Sequence
 
+from chaosckpt.gate import kernel
 from chaosckpt.gate.descriptors import below
 from chaosckpt.gate.interfaces import own_addresses
 
-_DEVICES = (b"/dev", b"/proc", b"/sys")
-"""What is written there is no file of the user's; the kernel and its permissions decide."""
+SHARED = (b"/dev/shm", b"/dev/mqueue")
+"""Where all programs of the machine name their shared memory, semaphores and message queues."""
 MOST_REFUSALS = 50
 _NAME_SERVICE = 53
 
@@ -23,8 +27,14 @@ class Guard:
     `refused` says in phrases what was not let through, each once.
     """
 
-    def __init__(self, writable: Sequence[str], *, files: bool = True, network: bool = True) -> None:
-        """With `files` changes outside `writable` are refused, with `network` connections that leave the machine."""
+    def __init__(
+        self, writable: Sequence[str], *, files: bool = True, network: bool = True, made: set[bytes] | None = None
+    ) -> None:
+        """With `files` changes outside `writable` are refused, with `network` connections that leave the machine.
+
+        `made` are the names in SHARED that the job has made; it grows.
+        """
+        self.made = set() if made is None else made
         self._writable = [os.fsencode(os.path.realpath(path)) for path in writable]
         self._files = files
         self._network = network
@@ -33,11 +43,24 @@ class Guard:
         self.asked: dict[str, bytes] = {}
         """Sockets that were asked for the machine's own address (chaosckpt/gate/peers.py), and the peer that was named to them."""
 
-    def allows(self, path: bytes) -> bool:
-        """Whether this canonical path outside every root may be changed."""
-        if not self._files:
+    def allows(self, path: bytes, *, opening: bool = False) -> bool:
+        """Whether this canonical path outside every root may be changed, or with `opening` only be opened for writing.
+
+        Of what is there, a device may be opened: what it does is no change of a file. /proc is not this function's.
+        """
+        if not self._files or any(below(path, place) for place in self._writable):
             return True
-        return any(below(path, place) for place in (*_DEVICES, *self._writable))
+        name = shared_name(path)
+        if name is not None:
+            return name in self.made
+        return opening and below(path, b"/dev") and _is_device(path)
+
+    def may_make(self, path: bytes) -> bool:
+        """Whether this name, which is not there, may be made. One in SHARED then belongs to the job."""
+        name = shared_name(path)
+        if self._files and name == path:
+            self.made.add(name)
+        return self.allows(path)
 
     def refuse(self, path: bytes, doing: str) -> None:
         self.note(f"{doing} of {os.fsdecode(path)}")
@@ -62,6 +85,34 @@ class Guard:
         """Record, once, what was refused, as a phrase."""
         if sentence not in self.refused and len(self.refused) < MOST_REFUSALS:
             self.refused.append(sentence)
+
+
+def shared_name(path: bytes) -> bytes | None:
+    """The name directly below a place in SHARED to which this path belongs; None outside of them, and for the places."""
+    for place in SHARED:
+        if below(path, place) and path != place:
+            return place + b"/" + path[len(place) + 1 :].partition(b"/")[0]
+    return None
+
+
+def remove_shared(path: bytes) -> None:
+    """Remove a name in SHARED that the job has made, where it is still there."""
+    with contextlib.suppress(OSError):
+        if path.startswith(SHARED[1]):
+            kernel.remove_queue(path.rpartition(b"/")[2])
+        elif stat.S_ISDIR(os.lstat(path).st_mode):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+
+
+def _is_device(path: bytes) -> bool:
+    """A terminal, /dev/null and their like, a pipe or a socket; no disk, which holds files."""
+    try:
+        kind = os.stat(path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISCHR(kind) or stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)
 
 
 def peer_of(address: bytes) -> tuple[ipaddress.IPv4Address | ipaddress.IPv6Address | None, int]:

@@ -10,7 +10,7 @@ import resource
 import select
 from collections.abc import Callable, Generator, Sequence
 
-from chaosckpt.gate import copies, lifetimes, names, opens, peers, reads, signals, writes
+from chaosckpt.gate import attributes, copies, lifetimes, names, opens, peers, reads, signals, writes
 from chaosckpt.gate import syscalls as k
 from chaosckpt.gate.answers import GONE, Answers
 from chaosckpt.gate.call import Call, Pause, Steps
@@ -23,7 +23,9 @@ from chaosckpt.model.operation import Operation
 
 __all__ = ["Gate", "HeldCall", "Root"]
 
-_FAMILIES = tuple(family.HANDLERS for family in (opens, writes, copies, names, reads, lifetimes, signals, peers))
+_FAMILIES = tuple(
+    family.HANDLERS for family in (opens, writes, copies, names, attributes, reads, lifetimes, signals, peers)
+)
 _HANDLERS: dict[int, Handler] = {
     k.NUMBERS[name]: handler for family in _FAMILIES for name, handler in family.items() if name in k.NUMBERS
 }
