@@ -11,7 +11,7 @@ from collections.abc import Generator
 from chaosckpt.gate import syscalls as k
 from chaosckpt.gate.call import CONTINUE, Call, Inject, Reply, Steps, Wait
 from chaosckpt.gate.descriptors import Description
-from chaosckpt.gate.guard import SHARED
+from chaosckpt.gate.fence.guard import SHARED
 from chaosckpt.gate.paths import ResolvedPath
 from chaosckpt.gate.tree import Handler, Tree
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from chaosckpt.gate.call import CONTINUE, Call, Pause, Reply, Steps, Wait
 from chaosckpt.gate.descriptors import Description, Descriptors
-from chaosckpt.gate.guard import Guard
+from chaosckpt.gate.fence.guard import Guard
 from chaosckpt.gate.kernel import pidfd_getfd
 from chaosckpt.gate.memory import ProcessMemory
 from chaosckpt.gate.paths import ResolvedPath, Resolver, Root

@@ -14,7 +14,7 @@ from chaosckpt.engine.wire.orders import AttemptOrder, CommandNodeSettings, Node
 from chaosckpt.engine.wire.programs import CommandProgram
 from chaosckpt.engine.wire.reports import Report
 from chaosckpt.engine.wire.requests import CommandOutput
-from chaosckpt.gate.guard import Guard
+from chaosckpt.gate.fence.guard import Guard
 from chaosckpt.model.operation import Operation
 from chaosckpt.probe import VARIABLE
 
@@ -73,7 +73,9 @@ class CommandObservation:
     def __init__(self, node: CommandNodeSettings, program: CommandProgram, made: set[bytes]) -> None:
         self._naming = Naming(node.checkpoints) if node.checkpoints else None
         self.phase: Phase = ObservedPhase(self._naming, program.save_numbers)
-        self.guard: Guard | None = Guard(node.writable or (), files=node.writable is not None, network=not node.network, made=made)
+        self.guard: Guard | None = Guard(
+            node.writable or (), files=node.writable is not None, network=not node.network, made=made
+        )
         self._read: set[int] = set()
         self._told = Path(node.environment[VARIABLE])
         self._told.unlink(missing_ok=True)

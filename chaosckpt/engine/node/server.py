@@ -47,7 +47,7 @@ from chaosckpt.engine.wire.process_tree import (
 from chaosckpt.engine.wire.programs import CommandProgram
 from chaosckpt.engine.wire.reports import Cause, Labelled, Push, Rendezvous, Trouble
 from chaosckpt.errors import ChaosckptError, UsageError
-from chaosckpt.gate.guard import remove_shared
+from chaosckpt.gate.fence.guard import remove_shared
 from chaosckpt.model.operation import Address
 from chaosckpt.model.phrasing import describe_path
 from chaosckpt.model.schedule import decode_faults

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from chaosckpt.gate import kernel
 from chaosckpt.gate.descriptors import below
-from chaosckpt.gate.interfaces import own_addresses
+from chaosckpt.gate.fence.interfaces import own_addresses
 
 SHARED = (b"/dev/shm", b"/dev/mqueue")
 """Where all programs of the machine name their shared memory, semaphores and message queues."""
@@ -41,7 +41,7 @@ class Guard:
         self._own = own_addresses() if network else frozenset()
         self.refused: list[str] = []
         self.asked: dict[str, bytes] = {}
-        """Sockets that were asked for the machine's own address (chaosckpt/gate/peers.py), and the peer that was named to them."""
+        """Sockets that were asked for the machine's own address (see peers.py), and the peer that was named to them."""
 
     def allows(self, path: bytes, *, opening: bool = False) -> bool:
         """Whether this canonical path outside every root may be changed, or with `opening` only be opened for writing.
