@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Generator
@@ -57,9 +58,21 @@ def _symlink(tree: Tree, call: Call, directory: int | None = None, path: int = 1
     place = tree.entry(call, directory, path)
     if place.raw is None:
         return tree.made_outside(place.path, "symlink")
+    if _is_root(place):
+        return _leads_elsewhere(tree, place)
     target = tree.text(call, 0)
     action = lambda: os.symlink(target, place.reach)  # noqa: E731
     return (yield from tree.by_path(call, "symlink", place, action, destination=os.fsdecode(target)))
+
+
+def _is_root(place: ResolvedPath) -> bool:
+    return place.raw is not None and place.raw.endswith(":.")
+
+
+def _leads_elsewhere(tree: Tree, root: ResolvedPath) -> Reply:
+    """A root that is a link would make wherever it leads the job's own, and the harness's, which empties it."""
+    tree.refused(f"a link in the place of {os.fsdecode(root.path)}")
+    return -errno.EACCES
 
 
 def _rename(
@@ -78,6 +91,9 @@ def _rename(
             if tree.guard is not None and not flags & k.RENAME_EXCHANGE:
                 tree.guard.made.discard(old.path)
             return CONTINUE
+    for place, onto in ((old, new), (new, old)) if flags & k.RENAME_EXCHANGE else ((old, new),):
+        if _is_root(onto) and os.path.islink(place.path):
+            return _leads_elsewhere(tree, onto)
     content, mode = _incoming(tree, old) if old.raw is None else (None, 0)
     exchanged = bool(flags & k.RENAME_EXCHANGE)
     raw, destination = old.raw or os.fsdecode(old.path), new.raw or os.fsdecode(new.path)

@@ -314,3 +314,32 @@ def test_other_processes_and_the_kernel(tmp_path: Path) -> None:
         told = run(program, tmp_path, Guard([]))
         other.kill()
     assert "ptrace of a process that is none of the job's" in told
+
+
+@pytest.mark.parametrize("fenced", [True, False])
+def test_a_root_is_removed_moved_and_made_again(tmp_path: Path, fenced: bool) -> None:
+    """A fresh start of many scripts, of a target as well as of a command. A link in a root's place would widen what is theirs."""
+    root = tmp_path / "root"
+    (root / "a").mkdir(parents=True)
+    (tmp_path / "precious").mkdir()
+
+    def program() -> None:
+        shutil.rmtree(root)
+        os.makedirs(root)
+        (root / "b").write_text("1")
+        os.chmod(root, 0o755)
+        os.utime(root, (1, 1))
+        os.symlink(tmp_path / "precious", root / "link")
+        shutil.rmtree(root)
+        refused(lambda: os.symlink(tmp_path / "precious", root))
+        os.mkdir(root)
+        (root / "c").write_text("1")
+
+    tree = launch(program, roots=[Root("t", str(root))], guard=Guard([]) if fenced else None, low_descriptors=fenced)
+    serve(tree)
+    assert tree.status == 0
+    assert os.listdir(root) == ["c"]
+    assert [it for it in tree.ops if it.endswith("t:.") and it.startswith(("rmdir", "mkdir"))] == [
+        "rmdir t:.",
+        "mkdir t:.",
+    ] * 2
