@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -25,7 +26,7 @@ from chaosckpt.campaign.arenas import Arenas, Site, site_of
 from chaosckpt.campaign.execution import Executor, SharedExclusiveLock
 from chaosckpt.campaign.investigation import Investigator
 from chaosckpt.campaign.journal_files import SUFFIX, JournalFile
-from chaosckpt.campaign.launch import CoordinatorMessage
+from chaosckpt.campaign.launch import OWN_FAULT, CoordinatorMessage
 from chaosckpt.campaign.options import FuzzOptions
 from chaosckpt.campaign.preparation import deadlines_of, prepare, store_census
 from chaosckpt.campaign.search import Search
@@ -180,6 +181,9 @@ def main() -> None:
         code = _give_up(pipe, why, HarnessError(why))
     except KeyboardInterrupt:
         code = INTERRUPTED
+    except Exception:
+        traceback.print_exc()  # into the coordinator's log
+        code = OWN_FAULT
     finally:
         campaign.ended.set()
     if campaign.site is not None and campaign.site.starting:

@@ -25,6 +25,8 @@ from chaosckpt.model.summary import CampaignSummary, Progress
 
 LOG_FILE = "coordinator.log"
 RESTARTS = 2
+OWN_FAULT = 70
+"""The coordinator's exit status for an exception that nobody expected (EX_SOFTWARE): another try would end in the same way."""
 TAIL_LINES = 12
 
 
@@ -50,6 +52,11 @@ def fuzz(options: FuzzOptions, progress: Callable[[Progress], None]) -> Campaign
             return last.summary
         if last is not None and last.error:
             raise (UsageError if last.usage else HarnessError)(last.error)
+        log = options.run_directory / LOG_FILE
+        if status == OWN_FAULT:
+            raise HarnessError(
+                f"this is a fault of chaosckpt: the coordinator of the campaign failed; please report the end of {log}\n{_tail(log)}"
+            )
         progress(
             Progress(phase="prepare", message=f"the coordinator ended with status {status} and is being restarted")
         )

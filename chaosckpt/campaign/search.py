@@ -161,6 +161,9 @@ class Search:
             struck=hit,
             harness_trouble=executed.troubled,
             gaps=verdict.gaps,
+            refused=tuple(
+                sorted({it.what for it in executed.journal.events if isinstance(it, j.Untraced) and it.refused})
+            ),
         )
 
     def report_progress(self) -> None:

@@ -43,6 +43,8 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     harness_trouble: bool = False
     gaps: tuple[str, ...] = ()
     """As in its verdict."""
+    refused: tuple[str, ...] = ()
+    """What the gate did not let the job do, in sentences."""
 
 
 class TrialLog:

@@ -71,6 +71,7 @@ class Tally:
             recovery_faults=sum(record.recovery_fault for record in records),
             inconclusive_reasons=_by_frequency(record.reason for record in records if record.outcome == "inconclusive"),
             gaps=_by_frequency(gap for record in records for gap in record.gaps),
+            refused=_by_frequency(what for record in records for what in record.refused),
             scenario=scenario,
             seed=seed,
             gate=gate,

@@ -59,6 +59,20 @@ def release(descriptor: int, length: int) -> None:
         raise fail("fallocate")
 
 
+def queue_exists(name: bytes) -> bool:
+    """Whether there is a POSIX message queue of this name (without its slash), be it readable or not."""
+    try:
+        os.close(_call("mq_open", ctypes.c_char_p(name), ctypes.c_int(os.O_RDONLY | os.O_CLOEXEC), _long(0), _long(0)))
+    except OSError as error:
+        return error.errno not in (errno.ENOENT, errno.ENOSYS)
+    return True
+
+
+def remove_queue(name: bytes) -> None:
+    """mq_unlink(2), of a name without its slash."""
+    _call("mq_unlink", ctypes.c_char_p(name))
+
+
 def syncfs(descriptor: int) -> None:
     """syncfs(2)."""
     _call("syncfs", _long(descriptor))

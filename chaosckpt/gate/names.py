@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Generator
@@ -18,7 +19,7 @@ Family = Generator[Wait, None, Reply]
 def _mkdir(tree: Tree, call: Call, directory: int | None = None, path: int = 0) -> Family:
     place = tree.entry(call, directory, path)
     if place.raw is None:
-        return CONTINUE
+        return tree.made_outside(place.path, "mkdir")
     mode = call.word(path + 1) & 0o7777 & ~call.process.umask()
 
     def action() -> None:
@@ -35,7 +36,10 @@ def _remove(op: str, act: Callable[[bytes], None]) -> Callable[..., Family]:
     def family(tree: Tree, call: Call, directory: int | None = None, path: int = 0) -> Family:
         place = tree.entry(call, directory, path)
         if place.raw is None:
-            return tree.outside(place.path, op)
+            reply = tree.outside(place.path, op)
+            if reply is CONTINUE and tree.guard is not None:
+                tree.guard.made.discard(place.path)
+            return reply
         return (yield from tree.by_path(call, op, place, lambda: act(place.reach)))
 
     return family
@@ -53,10 +57,22 @@ def _unlinkat(tree: Tree, call: Call) -> Steps:
 def _symlink(tree: Tree, call: Call, directory: int | None = None, path: int = 1) -> Family:
     place = tree.entry(call, directory, path)
     if place.raw is None:
-        return CONTINUE
+        return tree.made_outside(place.path, "symlink")
+    if _is_root(place):
+        return _leads_elsewhere(tree, place)
     target = tree.text(call, 0)
     action = lambda: os.symlink(target, place.reach)  # noqa: E731
     return (yield from tree.by_path(call, "symlink", place, action, destination=os.fsdecode(target)))
+
+
+def _is_root(place: ResolvedPath) -> bool:
+    return place.raw is not None and place.raw.endswith(":.")
+
+
+def _leads_elsewhere(tree: Tree, root: ResolvedPath) -> Reply:
+    """A root that is a link would make wherever it leads the job's own, and the harness's, which empties it."""
+    tree.refused(f"a link in the place of {os.fsdecode(root.path)}")
+    return -errno.EACCES
 
 
 def _rename(
@@ -65,11 +81,19 @@ def _rename(
     flags = call.word(4) if first is not None and call.number == k.NUMBERS["renameat2"] else 0
     old = tree.entry(call, first, source)
     new = tree.entry(call, second, to)
-    for place in (old, new):
-        if place.raw is None and (refused := tree.outside(place.path, "rename")) is not CONTINUE:
+    if old.raw is None and (refused := tree.outside(old.path, "rename")) is not CONTINUE:
+        return refused
+    if new.raw is None:
+        change = tree.outside if os.path.lexists(new.path) else tree.made_outside
+        if (refused := change(new.path, "rename")) is not CONTINUE:
             return refused
-    if old.raw is None and new.raw is None:
-        return CONTINUE
+        if old.raw is None:
+            if tree.guard is not None and not flags & k.RENAME_EXCHANGE:
+                tree.guard.made.discard(old.path)
+            return CONTINUE
+    for place, onto in ((old, new), (new, old)) if flags & k.RENAME_EXCHANGE else ((old, new),):
+        if _is_root(onto) and os.path.islink(place.path):
+            return _leads_elsewhere(tree, onto)
     content, mode = _incoming(tree, old) if old.raw is None else (None, 0)
     exchanged = bool(flags & k.RENAME_EXCHANGE)
     raw, destination = old.raw or os.fsdecode(old.path), new.raw or os.fsdecode(new.path)
@@ -101,7 +125,10 @@ def _linkat(tree: Tree, call: Call) -> Steps:
     if flags & k.AT_EMPTY_PATH and not tree.text(call, 1):
         held = tree.held(call, 0)
         if held is None:
-            return CONTINUE
+            refused = tree.outside_descriptor(call, 0, "link")
+            if refused is CONTINUE and new.raw is None:
+                refused = tree.made_outside(new.path, "link")
+            return refused
         old = tree.resolver.of(held)
     else:
         old = tree.place(call, 0, 1, follow=bool(flags & k.AT_SYMLINK_FOLLOW))
@@ -109,6 +136,11 @@ def _linkat(tree: Tree, call: Call) -> Steps:
 
 
 def _linked(tree: Tree, call: Call, old: ResolvedPath, new: ResolvedPath) -> Family:
+    # A second name counts as a change: what is then done by that name is done to the file.
+    if old.raw is None and os.path.lexists(old.path) and (refused := tree.outside(old.path, "link")) is not CONTINUE:
+        return refused
+    if new.raw is None and (refused := tree.made_outside(new.path, "link")) is not CONTINUE:
+        return refused
     if old.raw is None and new.raw is None:
         return CONTINUE
     content, mode = _incoming(tree, old) if old.raw is None else (None, 0)
@@ -139,7 +171,7 @@ def _truncate(tree: Tree, call: Call) -> Steps:
 def _chmod(tree: Tree, call: Call, directory: int | None = None, path: int = 0, flags: int = 0) -> Family:
     place = tree.place(call, directory, path, follow=not flags & k.AT_SYMLINK_NOFOLLOW)
     if place.raw is None:
-        return CONTINUE
+        return tree.outside(place.path, "chmod")
     mode = call.word(path + 1) & 0o7777
     act = lambda: kernel.fchmodat2(place.reach, mode, flags) if flags else os.chmod(place.reach, mode)  # noqa: E731
     return (yield from tree.by_path(call, "chmod", place, act, mode=mode, flags=flags))
@@ -150,7 +182,7 @@ def _fchmodat2(tree: Tree, call: Call) -> Steps:
     if flags & k.AT_EMPTY_PATH and not tree.text(call, 1):
         held = tree.held(call, 0)
         if held is None:
-            return CONTINUE
+            return tree.outside_descriptor(call, 0, "chmod")
         mode = call.word(2) & 0o7777
         return (
             yield from tree.by_path(

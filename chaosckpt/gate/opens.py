@@ -11,6 +11,7 @@ from collections.abc import Generator
 from chaosckpt.gate import syscalls as k
 from chaosckpt.gate.call import CONTINUE, Call, Inject, Reply, Steps, Wait
 from chaosckpt.gate.descriptors import Description
+from chaosckpt.gate.fence.guard import SHARED
 from chaosckpt.gate.paths import ResolvedPath
 from chaosckpt.gate.tree import Handler, Tree
 
@@ -48,7 +49,7 @@ def _opened(
     )  # Which the kernel refuses as it stands.
     place = tree.entry(call, directory, path) if creates else tree.place(call, directory, path, follow=not unfollowed)
     if place.raw is None:
-        return tree.outside(place.path, "open for writing") if flags & _WRITES else CONTINUE
+        return _outside(tree, place.path, flags)
     if resolve:
         return (
             -errno.ENOSYS
@@ -89,6 +90,16 @@ def _opened(
     return Inject(opened.descriptor, number, bool(flags & os.O_CLOEXEC))
 
 
+def _outside(tree: Tree, path: bytes, flags: int) -> Reply:
+    """Opened outside every root: only for reading, unless the guard allows more."""
+    unnamed = flags & os.O_TMPFILE == os.O_TMPFILE
+    if flags & os.O_PATH or not flags & _WRITES or (unnamed and path in SHARED):
+        return CONTINUE
+    if flags & os.O_CREAT and not unnamed and not os.path.lexists(path):
+        return tree.made_outside(path, "open for writing")
+    return tree.outside(path, "open for writing", opening=True)
+
+
 def _descriptor(place: ResolvedPath, flags: int, mode: int) -> int:
     """Our own open file. O_DIRECT is left out: it changes no content, and would bind us to aligned buffers."""
     flags = (flags & ~os.O_DIRECT) | os.O_CLOEXEC
@@ -120,7 +131,7 @@ def _node(tree: Tree, call: Call, directory: int | None, path: int) -> Generator
     """A regular file made by mknod is an open that creates and closes; other nodes hold no data."""
     place = tree.entry(call, directory, path)
     if place.raw is None:
-        return CONTINUE
+        return tree.made_outside(place.path, "mknod")
     mode = call.word(path + 1)
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
         tree.note(f"{place.raw} was made as a pipe, socket or device")

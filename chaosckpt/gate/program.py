@@ -19,8 +19,10 @@ ALWAYS = (
     " truncate chmod fchmodat fchmodat2 mknod mknodat stat lstat access faccessat faccessat2 readlink readlinkat sync umask"
     " fork vfork clone3 execve execveat exit_group io_uring_setup io_setup"
     " kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal"
+    " chown lchown fchown fchownat utime utimes futimesat utimensat setxattr lsetxattr fsetxattr setxattrat removexattr"
+    " lremovexattr fremovexattr removexattrat file_setattr mq_open mq_unlink ptrace process_vm_writev"
 ).split()
-"""Calls by path, calls that make, signal or end a process, and rings that would pass the gate by."""
+"""Calls by path, calls that change attributes, that make, signal, trace or end a process, and rings that would pass the gate by."""
 
 BY_DESCRIPTOR: dict[str, tuple[int, ...]] = {
     **dict.fromkeys("write writev pwrite64 pwritev pwritev2 read readv pread64 preadv preadv2".split(), (0,)),
@@ -146,6 +148,8 @@ def _special_calls(code: _Assembler, base: int, limit: int, low_descriptors: boo
     code.emit(_AT_LEAST, limit, "allow", "notify")
     code.label("ioctl")  # A clone would bring in data unseen; refused, cp and its like fall back to copy_file_range.
     code.argument(1)
+    code.emit(_EQUAL, k.FS_IOC_SETFLAGS, "notify")
+    code.emit(_EQUAL, k.FS_IOC_FSSETXATTR, "notify")
     code.emit(_EQUAL, k.FICLONE, "cloning")
     code.emit(_EQUAL, k.FICLONERANGE, "cloning")
     code.emit(_EQUAL, k.FIDEDUPERANGE, "cloning", "allow")

@@ -19,6 +19,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def replay(operations: Iterable[Operation], roots: Mapping[str, Path]) -> None:
     """Apply a trace that keeps data, in its order, to the directories `roots` (tier -> path), which start empty.
+    A root itself may be removed, moved and made again.
 
     Operations of several ranks may be mixed, in the order in which they were observed. Failed operations change
     nothing. What went through an untraced channel (a shared mapping, a duplicate at a low number) is missing. Raises
@@ -54,7 +55,8 @@ class _Replay:
 
     def path(self, raw: str) -> bytes:
         tier, _, relative = raw.partition(":")
-        return os.path.join(self.roots[tier], os.fsencode(relative))
+        # The kernel neither makes, removes nor renames a directory by a name that ends with a dot.
+        return self.roots[tier] if relative == "." else os.path.join(self.roots[tier], os.fsencode(relative))
 
     def file(self, it: Operation) -> int | None:
         return self.files.get((it.address.rank, it.handle)) if it.handle else None

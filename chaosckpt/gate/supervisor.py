@@ -10,11 +10,12 @@ import resource
 import select
 from collections.abc import Callable, Generator, Sequence
 
-from chaosckpt.gate import copies, lifetimes, names, opens, peers, reads, signals, writes
+from chaosckpt.gate import copies, lifetimes, names, opens, reads, writes
 from chaosckpt.gate import syscalls as k
 from chaosckpt.gate.answers import GONE, Answers
 from chaosckpt.gate.call import Call, Pause, Steps
-from chaosckpt.gate.guard import Guard
+from chaosckpt.gate.fence import attributes, peers, signals
+from chaosckpt.gate.fence.guard import Guard
 from chaosckpt.gate.paths import Root
 from chaosckpt.gate.processes import Process
 from chaosckpt.gate.tree import Handler, Tree
@@ -23,7 +24,9 @@ from chaosckpt.model.operation import Operation
 
 __all__ = ["Gate", "HeldCall", "Root"]
 
-_FAMILIES = tuple(family.HANDLERS for family in (opens, writes, copies, names, reads, lifetimes, signals, peers))
+_FAMILIES = tuple(
+    family.HANDLERS for family in (opens, writes, copies, names, attributes, reads, lifetimes, signals, peers)
+)
 _HANDLERS: dict[int, Handler] = {
     k.NUMBERS[name]: handler for family in _FAMILIES for name, handler in family.items() if name in k.NUMBERS
 }

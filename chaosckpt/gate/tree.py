@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
@@ -11,13 +12,15 @@ from msgspec.structs import replace
 
 from chaosckpt.gate.call import CONTINUE, Call, Pause, Reply, Steps, Wait
 from chaosckpt.gate.descriptors import Description, Descriptors
-from chaosckpt.gate.guard import Guard
+from chaosckpt.gate.fence.guard import Guard
 from chaosckpt.gate.kernel import pidfd_getfd
 from chaosckpt.gate.memory import ProcessMemory
 from chaosckpt.gate.paths import ResolvedPath, Resolver, Root
 from chaosckpt.gate.processes import Process, Processes
 from chaosckpt.model.fault import Decision, Errno, Hold
 from chaosckpt.model.operation import Address, Operation, Role
+
+_OF_PROCESS = re.compile(rb"/proc/(\d+)(?:/|$)")
 
 
 class Addresses:
@@ -151,12 +154,44 @@ class Tree:
         for addresses in self._addresses.values():
             addresses.moved(old, new, exchanged=exchanged)
 
-    def outside(self, path: bytes, doing: str) -> Reply:
-        """What is answered to a call that would change this path outside every root."""
-        if self.guard is None or self.guard.allows(path):
+    def outside(self, path: bytes, doing: str, *, opening: bool = False) -> Reply:
+        """What is answered to a call that would change this path outside every root, or with `opening` open it for writing."""
+        guard = self.guard
+        if guard is None or guard.allows(path, opening=opening) or self._is_own_process(path):
             return CONTINUE
-        self.guard.refuse(path, doing)
+        try:
+            os.lstat(path)
+        except OSError as error:
+            return -(error.errno or errno.ENOENT)  # what isn't there can't be changed, and that is no refusal
+        guard.refuse(path, doing)
         return -errno.EACCES
+
+    def made_outside(self, path: bytes, doing: str) -> Reply:
+        """What is answered to a call that would make this name outside every root."""
+        guard = self.guard
+        if guard is None or guard.allows(path) or self._is_own_process(path):
+            return CONTINUE
+        if os.path.lexists(path):
+            return -errno.EEXIST
+        if guard.may_make(path):
+            return CONTINUE
+        guard.refuse(path, doing)
+        return -errno.EACCES
+
+    def outside_descriptor(self, call: Call, index: int, doing: str) -> Reply:
+        """What is answered to a call that would change the untracked file behind a descriptor, which may be open for reading only."""
+        try:
+            path = os.readlink(b"/proc/%d/task/%d/fd/%d" % (call.process.pid, call.tid, call.descriptor(index)))
+        except OSError:
+            return CONTINUE  # the kernel says that it is none
+        if self.resolver.raw(path) is not None or not os.path.lexists(path):
+            return CONTINUE  # of a file without a name nothing is left, and pipes and sockets have none
+        return self.outside(path, doing)
+
+    def _is_own_process(self, path: bytes) -> bool:
+        """Whether it lies in the /proc directory of a process of this tree."""
+        found = _OF_PROCESS.match(path)
+        return found is not None and self.processes.owns(int(found[1]))
 
     def refused(self, what: str) -> None:
         """Record, once, what was not let through."""

@@ -188,7 +188,8 @@ def _by_descriptor(op: str, act: Callable[[Description, Call], object], **fields
     def handler(tree: Tree, call: Call) -> Steps:
         held = tree.held(call, 0)
         if held is None:
-            return CONTINUE
+            # To change the mode a file need not be open for writing.
+            return tree.outside_descriptor(call, 0, op) if op == "chmod" else CONTINUE
 
         def action() -> int:
             act(held, call)

@@ -73,6 +73,8 @@ class CampaignSummary(msgspec.Struct, frozen=True, kw_only=True):
     inconclusive_reasons: dict[str, int] = {}
     gaps: dict[str, int] = {}
     """What trials ought to have judged and could not, with the reason, and in how many."""
+    refused: dict[str, int] = {}
+    """What the job tried and was not let do, in sentences, and in how many trials."""
     scenario: str = ""
     seed: int = 0
     gate: str = "seccomp"

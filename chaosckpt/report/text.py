@@ -151,6 +151,9 @@ def _tally(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{key}: {counts[key]}" for key in sorted(counts, key=lambda key: (len(key), key))) or "-"
 
 
+MOST_REFUSED = 10
+
+
 def _remarks(text: Text, summary: CampaignSummary) -> None:
     """What limits the meaning of the counts."""
     remarks = list(summary.remarks)
@@ -165,6 +168,11 @@ def _remarks(text: Text, summary: CampaignSummary) -> None:
     ordered = sorted(summary.inconclusive_reasons.items(), key=lambda entry: (-entry[1], entry[0]))
     remarks += [f"inconclusive ×{count}: {reason}" for reason, count in ordered[:5]]
     remarks += [f"in {plural(count, 'trial')} {gap}" for gap, count in summary.gaps.items()]
+    remarks += [f"in {plural(count, 'trial')} {what}" for what, count in list(summary.refused.items())[:MOST_REFUSED]]
+    if len(summary.refused) > MOST_REFUSED:
+        remarks.append(
+            f"{len(summary.refused) - MOST_REFUSED} more refusals: chaosckpt fuzz --json, or {summary.run}/summary.json"
+        )
     for remark in remarks:
         text.append(f"  {remark}\n", style="yellow")
     if remarks:

@@ -65,3 +65,44 @@ def test_what_cannot_be_copied_is_not_kept(tier: Path, monkeypatch: pytest.Monke
     copies = {tier: tier.with_name("shared.kept"), other: other.with_name("local.kept")}
     assert not storage.keep(copies)
     assert not any(copy.exists() for copy in copies.values())
+
+
+def test_whatever_a_job_left_is_emptied(tier: Path):
+    """Goal: a root that was removed, replaced by a link or a file, or locked, is an empty directory again; nothing else is touched."""
+    precious = tier.parent.parent / "precious"
+    precious.mkdir()
+    (precious / "file").touch()
+    (tier / "step-2").chmod(0)
+    tier.chmod(0)
+    storage.empty(tier)
+    assert list(tier.iterdir()) == []
+    tier.rmdir()
+    storage.empty(tier)
+    tier.rmdir()
+    tier.symlink_to(precious)
+    storage.empty(tier)
+    assert not tier.is_symlink()
+    tier.rmdir()
+    tier.write_text("a file")
+    storage.empty(tier)
+    assert tier.is_dir()
+    assert (precious / "file").exists()
+
+
+def test_a_root_that_is_gone_is_kept_and_put_back_as_an_empty_one(tier: Path):
+    """Goal: an audit of an earlier moment at which a job had removed its root."""
+    copy = tier.with_name("shared.kept")
+    storage.clear(tier)
+    assert storage.keep({tier: copy})
+    tier.mkdir()
+    (tier / "a").touch()
+    storage.exchange({tier: copy})
+    assert list(tier.iterdir()) == []
+    storage.exchange({tier: copy})
+    assert [path.name for path in tier.iterdir()] == ["a"]
+
+
+def test_what_holds_no_content_is_still_told(tier: Path):
+    """Goal: a pipe in a checkpoint's place doesn't stop the node for ever."""
+    os.mkfifo(tier / "pipe")
+    assert ("shared:pipe", 0, "special") in list(storage.manifest("shared", str(tier)))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chaosckpt.gate import Gate, HeldCall, Root, install
-from chaosckpt.gate.guard import Guard
+from chaosckpt.gate.fence.guard import Guard
 from chaosckpt.model.fault import Decision
 from chaosckpt.model.operation import Operation
 

@@ -14,7 +14,7 @@ import pytest
 
 from chaosckpt.gate import Root
 from chaosckpt.gate import syscalls as k
-from chaosckpt.gate.guard import Guard
+from chaosckpt.gate.fence.guard import Guard
 from tests.gate.driver import launch, serve
 
 FOREIGN = "which is no process of the job's"

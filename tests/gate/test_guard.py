@@ -9,8 +9,8 @@ import struct
 import pytest
 
 from chaosckpt.gate import Root
-from chaosckpt.gate.guard import MOST_REFUSALS, Guard
-from chaosckpt.gate.interfaces import own_addresses
+from chaosckpt.gate.fence.guard import MOST_REFUSALS, Guard
+from chaosckpt.gate.fence.interfaces import own_addresses
 from tests.gate.driver import launch, serve
 
 
@@ -26,14 +26,22 @@ def internet(host: str, port: int = 80) -> bytes:
 
 
 def test_only_what_is_writable_may_be_changed(tmp_path):
-    """Below a writable place all may be changed, beside it nothing, not even what begins like it; devices decide for themselves."""
+    """Below a writable place all may be changed, beside it nothing, not even what begins like it; a device may be opened."""
     (tmp_path / "cache").mkdir()
     guard = Guard([str(tmp_path / "cache")])
     place = os.fsencode(os.path.realpath(tmp_path))
     assert guard.allows(place + b"/cache/a/b")
-    assert guard.allows(b"/dev/null")
-    assert guard.allows(b"/proc/self/oom_score_adj")
-    for path in (place + b"/cached", place + b"/other", b"/etc/passwd", place):
+    assert guard.allows(b"/dev/null", opening=True)
+    for path in (
+        b"/dev/null",
+        b"/sys/a",
+        b"/dev/shm/not-the-jobs",
+        b"/proc/sys/a",
+        place + b"/cached",
+        place + b"/other",
+        b"/etc/passwd",
+        place,
+    ):
         assert not guard.allows(path)
 
 

@@ -107,3 +107,25 @@ def test_nothing_stays_open_and_the_umask_comes_back(tmp_path: Path) -> None:
         assert stat.S_IMODE(os.stat(tmp_path / "a").st_mode) == 0o666
     finally:
         os.umask(mask)
+
+
+def test_a_root_removed_moved_and_made_again(tmp_path: Path) -> None:
+    """Goal: what a script does at a fresh start, `rmtree(out)` and `makedirs(out)`, replays like all else."""
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "out").mkdir()
+    trace = [
+        operation("mkdir", "out:a", mode=0o755),
+        operation("rmdir", "out:a"),
+        operation("rmdir", "out:."),
+        operation("mkdir", "out:.", mode=0o750),
+        operation("mkdir", "out:b", mode=0o755),
+        operation("rename", "out:.", destination="tmp:old"),
+        operation("mkdir", "out:.", mode=0o700),
+        operation("open_write", "out:f", flags=CREATE, mode=0o600),
+    ]
+    replay(trace[:3], {"out": tmp_path / "out", "tmp": tmp_path / "tmp"})
+    assert not (tmp_path / "out").exists()
+    replay(trace[3:], {"out": tmp_path / "out", "tmp": tmp_path / "tmp"})
+    assert os.listdir(tmp_path / "tmp/old") == ["b"]
+    assert os.listdir(tmp_path / "out") == ["f"]
+    assert stat.S_IMODE(os.stat(tmp_path / "tmp/old").st_mode) == 0o750

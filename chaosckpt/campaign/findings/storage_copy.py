@@ -50,7 +50,7 @@ class StorageWatch:
 
     def _copy(self, roots: dict[str, str], copy: Path) -> StoredStorage:
         shutil.rmtree(copy, ignore_errors=True)
-        absent = [place for place, root in roots.items() if not os.path.isdir(root)]
+        absent = [place for place, root in roots.items() if not os.path.isdir(os.path.dirname(root))]
         if absent:
             return StoredStorage(missing=f"the storage {absent[0]} lay on another machine")
         entries = [entry for place, root in sorted(roots.items()) for entry in _entries(place, Path(root))]
@@ -63,7 +63,8 @@ class StorageWatch:
             )
         try:
             for place, root in roots.items():
-                shutil.copytree(root, copy / place, symlinks=True)
+                if os.path.isdir(root):  # a job may have removed it
+                    shutil.copytree(root, copy / place, symlinks=True)
         except (OSError, shutil.Error) as error:
             shutil.rmtree(copy, ignore_errors=True)
             return StoredStorage(files=tuple(entries), missing=f"the stored files could not be copied: {error}")
@@ -92,6 +93,8 @@ def written_by(storage: StoredStorage, writers: dict[str, str]) -> StoredStorage
 
 
 def _entries(place: str, root: Path) -> Iterator[StoredFile]:
+    if not root.is_dir():
+        return
     yield StoredFile(path=place, kind="directory")
     for parent, folders, names in os.walk(root):
         folders.sort()

@@ -194,7 +194,11 @@ class _Golden:
                 f"the golden run up to step {step}",
             )
             for tier in self.tiers():
-                shutil.copytree(tier, self.snapshots / str(step) / tier.name, symlinks=True)
+                snapshot = self.snapshots / str(step) / tier.name
+                if tier.is_dir():
+                    shutil.copytree(tier, snapshot, symlinks=True)
+                else:
+                    snapshot.mkdir(parents=True)  # the target has removed its root
 
     def _ask_retained(self, topology: Topology) -> None:
         """Audit the storage that the golden run has left. Where the target can't say what it retains, every audit of a trial

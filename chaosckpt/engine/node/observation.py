@@ -14,7 +14,7 @@ from chaosckpt.engine.wire.orders import AttemptOrder, CommandNodeSettings, Node
 from chaosckpt.engine.wire.programs import CommandProgram
 from chaosckpt.engine.wire.reports import Report
 from chaosckpt.engine.wire.requests import CommandOutput
-from chaosckpt.gate.guard import Guard
+from chaosckpt.gate.fence.guard import Guard
 from chaosckpt.model.operation import Operation
 from chaosckpt.probe import VARIABLE
 
@@ -70,10 +70,12 @@ class CommandObservation:
     tail_bytes = 12_000
     """Enough of the end for an error of a rank and, behind it, all that torchrun has to say about it."""
 
-    def __init__(self, node: CommandNodeSettings, program: CommandProgram) -> None:
+    def __init__(self, node: CommandNodeSettings, program: CommandProgram, made: set[bytes]) -> None:
         self._naming = Naming(node.checkpoints) if node.checkpoints else None
         self.phase: Phase = ObservedPhase(self._naming, program.save_numbers)
-        self.guard: Guard | None = Guard(node.writable or (), files=node.writable is not None, network=not node.network)
+        self.guard: Guard | None = Guard(
+            node.writable or (), files=node.writable is not None, network=not node.network, made=made
+        )
         self._read: set[int] = set()
         self._told = Path(node.environment[VARIABLE])
         self._told.unlink(missing_ok=True)
@@ -106,9 +108,9 @@ def _lines(path: Path) -> tuple[str, ...]:
     return tuple(path.read_text(errors="replace").splitlines()) if path.exists() else ()
 
 
-def observation_of(order: AttemptOrder, settings: NodeSettings) -> Observation:
-    """The right one for what this attempt's ranks run."""
+def observation_of(order: AttemptOrder, settings: NodeSettings, made: set[bytes]) -> Observation:
+    """The right one for what this attempt's ranks run. `made` are the names in shared memory that earlier attempts made."""
     if isinstance(order.program, CommandProgram):
         assert settings.command is not None
-        return CommandObservation(settings.command, order.program)
+        return CommandObservation(settings.command, order.program, made)
     return JobObservation()

@@ -47,6 +47,7 @@ from chaosckpt.engine.wire.process_tree import (
 from chaosckpt.engine.wire.programs import CommandProgram
 from chaosckpt.engine.wire.reports import Cause, Labelled, Push, Rendezvous, Trouble
 from chaosckpt.errors import ChaosckptError, UsageError
+from chaosckpt.gate.fence.guard import remove_shared
 from chaosckpt.model.operation import Address
 from chaosckpt.model.phrasing import describe_path
 from chaosckpt.model.schedule import decode_faults
@@ -76,6 +77,8 @@ class NodeServer:
         self.launcher = Launcher(settings, channel)
         self.nonces: list[re.Pattern[str]] = []
         self.decode(settings.nonces)
+        self.made: set[bytes] = set()
+        """Names in shared memory that the command's attempts have made."""
 
     def run(self) -> None:
         """Serve until told to stop or until the runner's channel ends."""
@@ -93,6 +96,7 @@ class NodeServer:
                 self._turn(None)
         finally:
             self._end_attempt()
+            self._clear_shared_memory()
             self.launcher.close()
 
     def _turn(self, timeout_seconds: float | None) -> bool:
@@ -215,7 +219,7 @@ class NodeServer:
         ours, theirs = pair()
         log = Path(self.settings.directory) / f"attempt-{order.attempt}-rank-{places[0].rank}.log"
         tracked = {} if self.settings.command is None else self.settings.command.tracked
-        observation = observation_of(order, self.settings)
+        observation = observation_of(order, self.settings, self.made)
         launched = time.monotonic()
         with open(log, "wb") as stream, theirs:
             pid = self.launcher.launch(theirs.fileno(), stream.fileno())
@@ -324,8 +328,15 @@ class NodeServer:
 
     def reset(self, directories: Sequence[str]) -> None:
         """Empty these marked storage directories before a trial."""
+        self._clear_shared_memory()
         for path in directories:
             storage.empty(Path(path))
+
+    def _clear_shared_memory(self) -> None:
+        """Remove what a killed command left there, which nobody else would: the next trial may ask for the same names."""
+        for path in self.made:
+            remove_shared(path)
+        self.made.clear()
 
     def inventory(self, tiers: Mapping[str, str]) -> list[tuple[str, int]]:
         """(`tier:path` with nonces decoded, bytes) of every file on these tiers, given as tier -> directory."""

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -96,10 +97,29 @@ def empty(tier: Path) -> int:
     """
     require_mark(tier)
     files = sum(len(names) for _, _, names in os.walk(tier))
-    if tier.exists():
-        shutil.rmtree(tier)
+    clear(tier)
     tier.mkdir()
     return files
+
+
+def clear(path: Path) -> None:
+    """Delete whatever a job left at this path, be it a directory that nobody may enter, a link, a file or nothing."""
+    if path.is_symlink() or not path.is_dir():
+        path.unlink(missing_ok=True)
+        return
+    try:
+        shutil.rmtree(path)
+    except PermissionError:
+        _unlock(path)
+        shutil.rmtree(path)
+
+
+def _unlock(directory: str | Path) -> None:
+    """Give back what a job took from itself: the right to list and change its directories."""
+    os.chmod(directory, 0o700)
+    for entry in os.scandir(directory):
+        if entry.is_dir(follow_symlinks=False):
+            _unlock(entry.path)
 
 
 def keep(copies: Mapping[Path, Path]) -> bool:
@@ -112,9 +132,12 @@ def keep(copies: Mapping[Path, Path]) -> bool:
         for tier, copy in copies.items():
             require_mark(tier)
             size = sum(os.lstat(path).st_size for _, path in files("", str(tier)))
-            if size > shutil.disk_usage(tier).free // _SHARE_OF_FREE:
+            if size > shutil.disk_usage(tier.parent).free // _SHARE_OF_FREE:
                 break
-            shutil.copytree(tier, copy, symlinks=True)
+            if os.path.isdir(tier):  # a job may have removed its root, and be about to make it again
+                shutil.copytree(tier, copy, symlinks=True)
+            else:
+                copy.mkdir()
         else:
             return True
     except OSError:  # shutil.Error is one, too
@@ -132,6 +155,7 @@ def exchange(copies: Mapping[Path, Path]) -> None:
         require_mark(tier)
         aside = copy.with_name(copy.name + ".aside")
         aside.mkdir()
+        tier.mkdir(exist_ok=True)
         for source, target in ((tier, aside), (copy, tier), (aside, copy)):
             for name in os.listdir(source):
                 os.rename(source / name, target / name)
@@ -142,8 +166,7 @@ def discard(copies: Iterable[Path]) -> None:
     """Remove copies that `keep` made; one that isn't there is fine."""
     for copy in copies:
         require_mark(copy)
-        if copy.exists():
-            shutil.rmtree(copy)
+        clear(copy)
 
 
 def require_mark(tier: Path) -> None:
@@ -169,10 +192,15 @@ def manifest(tier: str, directory: str) -> Iterator[tuple[str, int, str]]:
 
 
 def content(path: str) -> tuple[int, str]:
-    """(bytes, digest of the content) of a file or link."""
+    """(bytes, digest of the content) of a file or link. What holds none, or can't be read, has a word in its place."""
     if os.path.islink(path):
         target = os.readlink(path).encode(errors="surrogateescape")
         return len(target), "link:" + hashlib.blake2b(target, digest_size=16).hexdigest()
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        return 0, "special"  # a pipe would never end
+    if not os.access(path, os.R_OK):
+        return status.st_size, "unreadable"
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
         return os.fstat(file.fileno()).st_size, digest
@@ -197,7 +225,4 @@ def _clear(path: Path) -> None:
     for child in path.iterdir():
         if child.name == MARK:
             continue
-        if child.is_dir() and not child.is_symlink():
-            shutil.rmtree(child)
-        else:
-            child.unlink(missing_ok=True)
+        clear(child)

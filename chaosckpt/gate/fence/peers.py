@@ -11,7 +11,7 @@ import os
 import socket
 
 from chaosckpt.gate.call import CONTINUE, Call, Reply
-from chaosckpt.gate.guard import Guard, peer_of
+from chaosckpt.gate.fence.guard import Guard, peer_of
 from chaosckpt.gate.kernel import pidfd_getfd
 from chaosckpt.gate.tree import Handler, Tree
 
