@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from chaosckpt.campaign.store import TrialRecord
 from chaosckpt.model.census import Census
 from chaosckpt.model.summary import CampaignSummary, Coverage, FindingSummary, StageCoverage
@@ -19,11 +21,13 @@ class Tally:
         self.records: dict[int, TrialRecord] = {}
         self._census = census
         self.points = all_points(census)
+        self._own = {point: point for point in self.points}
         self.struck: set[CensusPoint] = set()
         self._stage = _stages(census)
 
     def add(self, record: TrialRecord) -> None:
-        """Count one finished trial."""
+        """Count one finished trial. Its points are kept as the census has them, and not once more for each trial that struck one."""
+        record = msgspec.structs.replace(record, struck=tuple(self._own.get(point, point) for point in record.struck))
         self.records[record.index] = record
         self.struck.update(point for point in record.struck if point in self.points)
 

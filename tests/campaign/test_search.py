@@ -15,12 +15,15 @@ from chaosckpt.campaign.investigation import Investigator
 from chaosckpt.campaign.options import FuzzOptions
 from chaosckpt.campaign.search import Search
 from chaosckpt.campaign.store import TrialLog, TrialRecord
-from chaosckpt.model.census import Census, GoldenRun
+from chaosckpt.campaign.tally import Tally
+from chaosckpt.model.census import Census, GoldenRun, Label, Point
 from chaosckpt.model.finding import Finding, RootCause
 from chaosckpt.model.journal import Journal
+from chaosckpt.model.operation import Address
 from chaosckpt.model.schedule import Schedule
 from chaosckpt.model.topology import Topology
 from chaosckpt.model.verdict import Verdict, Violation
+from chaosckpt.strategies.coverage import CensusPoint
 from tests.oracle.journals import SCENARIO
 
 
@@ -79,3 +82,17 @@ def test_an_interrupted_investigation_stores_what_it_has(tmp_path, monkeypatch):
     executor: Any = object()  # has no `run`: a replay would fail
     investigator.investigate(executor, record, Schedule(()), Executed(Journal(()), verdict))
     assert [(found.reproduced, found.replays) for found in written] == [(0, 0)]
+
+
+def test_struck_points_are_kept_once():
+    """However many trials strike an operation, and wherever their evidence was read from, its point is the census's own."""
+    operation = Point(Address(0, "main", "write", "shared:a", 1, 0), Label("persist", 2))
+    census = Census(runs=(GoldenRun(topology=Topology((1,)), resumed_from=None, points=(operation,), saves=(2,)),))
+    tally = Tally(census)
+    (point,) = tally.points
+    for index in range(3):
+        copy = msgspec.json.decode(msgspec.json.encode(point), type=CensusPoint)
+        assert copy is not point
+        tally.add(TrialRecord(index=index, trial=f"1:{index}", outcome="pass", struck=(copy,)))
+    assert all(record.struck[0] is point for record in tally.records.values())
+    assert tally.coverage().hit == 1

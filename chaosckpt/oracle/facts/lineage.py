@@ -36,7 +36,7 @@ class Lineage:
     rooted: bool
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=8)  # each entry keeps the whole trial
 def recovery_of(view: TargetView, attempt: int) -> Recovery | None:
     """The recovery of this attempt, if a rank began one."""
     return next((recovery for recovery in recoveries(view) if recovery.attempt.number == attempt), None)
@@ -56,7 +56,7 @@ def began_from_nothing(recovery: Recovery) -> bool:
     return len(recovery.empty) == recovery.attempt.world_size
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=8)  # each entry keeps the whole trial
 def lineage(view: TargetView, attempt: int) -> Lineage:
     """Of this attempt, as far back as its recoveries can be identified."""
     links: list[Link] = []

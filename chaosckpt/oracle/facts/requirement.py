@@ -38,7 +38,7 @@ class Requirement:
         return any(save.key == other.key for other in self.permitted)
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=8)  # each entry keeps the whole trial
 def requirement(view: TargetView, attempt: TargetAttempt) -> Requirement:
     """What the recovery of this attempt has to find, from what the journal shows of the time before it. Pure."""
     earlier = [save for save in saves(view) if save.attempt < attempt.number]
