@@ -12,6 +12,7 @@ from chaosckpt.gate import syscalls as k
 from chaosckpt.gate.call import CONTINUE, Call, Reply, Steps, Wait
 from chaosckpt.gate.paths import ResolvedPath
 from chaosckpt.gate.tree import Handler, Tree
+from chaosckpt.model.file_names import printable, text_of
 
 Family = Generator[Wait, None, Reply]
 
@@ -62,7 +63,7 @@ def _symlink(tree: Tree, call: Call, directory: int | None = None, path: int = 1
         return _leads_elsewhere(tree, place)
     target = tree.text(call, 0)
     action = lambda: os.symlink(target, place.reach)  # noqa: E731
-    return (yield from tree.by_path(call, "symlink", place, action, destination=os.fsdecode(target)))
+    return (yield from tree.by_path(call, "symlink", place, action, destination=text_of(target)))
 
 
 def _is_root(place: ResolvedPath) -> bool:
@@ -71,7 +72,7 @@ def _is_root(place: ResolvedPath) -> bool:
 
 def _leads_elsewhere(tree: Tree, root: ResolvedPath) -> Reply:
     """A root that is a link would make wherever it leads the job's own, and the harness's, which empties it."""
-    tree.refused(f"a link in the place of {os.fsdecode(root.path)}")
+    tree.refused(f"a link in the place of {printable(text_of(root.path))}")
     return -errno.EACCES
 
 
@@ -96,7 +97,7 @@ def _rename(
             return _leads_elsewhere(tree, onto)
     content, mode = _incoming(tree, old) if old.raw is None else (None, 0)
     exchanged = bool(flags & k.RENAME_EXCHANGE)
-    raw, destination = old.raw or os.fsdecode(old.path), new.raw or os.fsdecode(new.path)
+    raw, destination = old.raw or text_of(old.path), new.raw or text_of(new.path)
 
     def action() -> int:
         same = _same_file(old.reach, new.reach)
@@ -144,7 +145,7 @@ def _linked(tree: Tree, call: Call, old: ResolvedPath, new: ResolvedPath) -> Fam
     if old.raw is None and new.raw is None:
         return CONTINUE
     content, mode = _incoming(tree, old) if old.raw is None else (None, 0)
-    raw, destination = old.raw or os.fsdecode(old.path), new.raw or os.fsdecode(new.path)
+    raw, destination = old.raw or text_of(old.path), new.raw or text_of(new.path)
     held = old.description
 
     def action() -> int:
@@ -198,7 +199,7 @@ def _incoming(tree: Tree, old: ResolvedPath) -> tuple[bytes | None, int]:
         found = os.stat(old.reach, follow_symlinks=old.description is not None)
         if not stat.S_ISREG(found.st_mode):
             if not stat.S_ISLNK(found.st_mode):
-                name = os.fsdecode(old.path)
+                name = printable(text_of(old.path))
                 tree.note(f"{name} was moved in from outside the tracked roots, with content that is not in the trace")
                 return None, found.st_mode
             return os.readlink(old.reach), found.st_mode

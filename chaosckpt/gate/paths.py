@@ -16,6 +16,7 @@ import msgspec
 from chaosckpt.gate import syscalls as k
 from chaosckpt.gate.descriptors import Description, Descriptors, below
 from chaosckpt.gate.processes import Process
+from chaosckpt.model.file_names import text_of
 
 _MOST_LINKS = 40
 _SLASHES = re.compile(rb"/(?:\./|/)+")
@@ -54,11 +55,11 @@ class Resolver:
         """`tier:relative` of a canonical path (the root itself is `tier:.`), or None outside every root."""
         for root, tier in self.roots:
             if below(path, root):
-                return f"{tier}:{os.fsdecode(path[len(root) + 1 :]) or '.'}"
+                return f"{tier}:{text_of(path[len(root) + 1 :]) or '.'}"
         return None
 
     def outside(self, path: bytes) -> str:
-        return self.raw(path) or os.fsdecode(path)
+        return self.raw(path) or text_of(path)
 
     def place(
         self, process: Process, tid: int, directory: int, text: bytes, *, follow: bool, entry: bool = False
@@ -122,7 +123,7 @@ class Resolver:
             head, _, tail = path.rstrip(b"/").rpartition(b"/")
             if not tail:
                 return b"/"
-            return os.path.normpath(self._canonical(head or b"/", process, tid) + b"/" + tail)
+            return os.path.normpath(self._canonical(head or b"/", process, tid).rstrip(b"/") + b"/" + tail)
         try:
             found = os.readlink(b"/proc/self/fd/%d" % descriptor)
         finally:

@@ -15,6 +15,7 @@ from chaosckpt.gate.kernel import fail, libc
 from chaosckpt.gate.memory import CHUNK, total
 from chaosckpt.gate.tree import Handler, Tree
 from chaosckpt.model.fault import Hide
+from chaosckpt.model.file_names import text_of
 
 _LENGTH_OFFSET = 16
 _NAME_OFFSETS = {"getdents": 18, "getdents64": 19}
@@ -90,8 +91,7 @@ def _list(tree: Tree, call: Call) -> Steps:
 
     def hides(name: bytes) -> bool:
         return (
-            tree.addresses(call.process).decoded(above + os.fsdecode(name)).rpartition(":")[2].rpartition("/")[2]
-            in hidden
+            tree.addresses(call.process).decoded(above + text_of(name)).rpartition(":")[2].rpartition("/")[2] in hidden
         )
 
     def filtered() -> int:
@@ -100,7 +100,7 @@ def _list(tree: Tree, call: Call) -> Steps:
         while entries:
             kept, left_out = without(entries, hides, NAME_OFFSET[call.number])
             if left_out:
-                tree.hidden(operation, [os.fsdecode(name) for name in left_out])
+                tree.hidden(operation, [text_of(name) for name in left_out])
             if kept:
                 break
             entries = kept = read_entries(call.number, shared, min(call.word(2), CHUNK))

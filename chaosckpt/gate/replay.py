@@ -9,6 +9,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from chaosckpt.model.file_names import bytes_of
 from chaosckpt.model.operation import Operation
 
 _EXCHANGE = 2
@@ -56,7 +57,7 @@ class _Replay:
     def path(self, raw: str) -> bytes:
         tier, _, relative = raw.partition(":")
         # The kernel neither makes, removes nor renames a directory by a name that ends with a dot.
-        return self.roots[tier] if relative == "." else os.path.join(self.roots[tier], os.fsencode(relative))
+        return self.roots[tier] if relative == "." else os.path.join(self.roots[tier], bytes_of(relative))
 
     def file(self, it: Operation) -> int | None:
         return self.files.get((it.address.rank, it.handle)) if it.handle else None
@@ -175,7 +176,7 @@ _ACTIONS: dict[str, Callable[[_Replay, Operation], None]] = {
     "link": _link,
     "truncate": lambda state, it: os.truncate(state.reach(it), it.length or 0),
     "ftruncate": lambda state, it: os.truncate(state.reach(it), it.length or 0),
-    "symlink": lambda state, it: os.symlink(os.fsencode(it.destination or ""), state.path(it.raw)),
+    "symlink": lambda state, it: os.symlink(bytes_of(it.destination or ""), state.path(it.raw)),
     "unlink": lambda state, it: os.unlink(state.path(it.raw)),
     "mkdir": lambda state, it: os.mkdir(state.path(it.raw), it.mode),
     "rmdir": lambda state, it: os.rmdir(state.path(it.raw)),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
+from chaosckpt.engine.golden.rewind import rewind
+from chaosckpt.engine.runner.command_arena import files_in_out
 from chaosckpt.engine.subjects import subject_of
 from chaosckpt.model.operation import Operation
 from tests.engine.scripts import COUNTING, arena_for, out_of, python, run_once, scenario_of
@@ -282,3 +285,32 @@ def test_a_script_may_close_every_descriptor(tmp_path: Path, cold: bool) -> None
         run = run_once(scenario, arena, report_modules=True)
         assert (run.outcome, run.output) == ("finished", "first number 3 True\n")
         assert ("os" in run.modules) is not cold
+
+
+FRESH = r"""
+import os, shutil, sys
+out = os.fsencode(sys.argv[1])
+shutil.rmtree(out)
+os.makedirs(out)
+os.mkdir(out + b"/d\xff")
+for name in (b"/caf\xe9", b"/d\xff/new\nline", b"/" + b"x" * 255):
+    open(out + name, "w").close()
+os.rename(out + b"/caf\xe9", out + b"/d\xff/\xfe")
+os.symlink(b"\xfd", out + b"/link")
+"""
+
+
+def test_a_fresh_start_and_names_that_are_bytes(tmp_path: Path) -> None:
+    """Goal: a root that is removed and made again, and names of any bytes, are traced, listed and put back."""
+    script = tmp_path / "fresh.py"
+    script.write_text(FRESH)
+    scenario = scenario_of(python(script, "{out}"), tmp_path, cold=False)
+    with arena_for(scenario) as arena:
+        run = run_once(scenario, arena, record="data")
+        assert run.outcome == "finished", run.output
+        left = files_in_out(arena)
+        rewind(arena, run.trace, 0)
+        assert files_in_out(arena) == left
+        place = os.fsencode(out_of(arena))
+        entries = [os.path.relpath(base + b"/" + name, place) for base, _, names in os.walk(place) for name in names]
+        assert sorted(entries) == sorted([b"d\xff/\xfe", b"d\xff/new\nline", b"x" * 255, b"link"])

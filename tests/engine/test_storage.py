@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -55,13 +56,20 @@ def test_a_copy_and_its_tier_change_places_and_back(tier: Path):
     assert [path.name for path in tier.parent.iterdir() if path.name != storage.MARK] == ["shared"]
 
 
+def _failing(*given: object, **named: object) -> None:
+    raise shutil.Error("a file vanished")
+
+
 @pytest.mark.parametrize("full", [True, False])
 def test_what_cannot_be_copied_is_not_kept(tier: Path, monkeypatch: pytest.MonkeyPatch, full: bool):
     """Goal: without room, or where a copy fails, the trial goes on; what was copied already is gone again."""
     other = tier.with_name("local")
+    other.mkdir()
     if full:
-        other.mkdir()
         monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=1 << 20 if path == other else 1))
+    else:
+        copied = iter([shutil.copytree])
+        monkeypatch.setattr("shutil.copytree", lambda *given, **named: next(copied, _failing)(*given, **named))
     copies = {tier: tier.with_name("shared.kept"), other: other.with_name("local.kept")}
     assert not storage.keep(copies)
     assert not any(copy.exists() for copy in copies.values())

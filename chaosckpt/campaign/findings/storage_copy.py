@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from chaosckpt.engine.runner.arena import Arena
+from chaosckpt.model.file_names import bytes_of, text_of
 from chaosckpt.model.finding import StoredFile, StoredStorage
 
 LARGEST_BYTES = 32 << 20
@@ -68,8 +69,8 @@ class StorageWatch:
         except (OSError, shutil.Error) as error:
             shutil.rmtree(copy, ignore_errors=True)
             return StoredStorage(files=tuple(entries), missing=f"the stored files could not be copied: {error}")
-        mentions = [entry.path for entry in entries if _mentions(copy / entry.path, entry, roots)]
-        binary = next((path for path in mentions if not _is_text(copy / path)), None)
+        mentions = [entry.path for entry in entries if _mentions(_at(copy, entry.path), entry, roots)]
+        binary = next((path for path in mentions if not _is_text(_at(copy, path))), None)
         if binary is not None:
             why = f"{binary} holds the absolute path of the directory in which it was written"
             return StoredStorage(files=tuple(entries), missing=why)
@@ -100,15 +101,19 @@ def _entries(place: str, root: Path) -> Iterator[StoredFile]:
         folders.sort()
         for name in sorted([*folders, *names]):
             path = Path(parent) / name
-            where = f"{place}/{path.relative_to(root)}"
+            where = f"{place}/{text_of(os.fsencode(path.relative_to(root)))}"
             status = path.lstat()
             if path.is_symlink():
-                link = os.readlink(path)
+                link = text_of(os.readlink(os.fsencode(path)))
                 yield StoredFile(path=where, kind="link", link=link, modified_ns=status.st_mtime_ns)
             elif path.is_dir():
                 yield StoredFile(path=where, kind="directory", modified_ns=status.st_mtime_ns)
             elif path.is_file():
                 yield StoredFile(path=where, bytes=status.st_size, modified_ns=status.st_mtime_ns)
+
+
+def _at(copy: Path, path: str) -> Path:
+    return copy / os.fsdecode(bytes_of(path))
 
 
 def _mentions(path: Path, entry: StoredFile, roots: dict[str, str]) -> bool:

@@ -15,6 +15,7 @@ from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.command_arena import out_of
 from chaosckpt.engine.wire.storage import content, files
 from chaosckpt.gate.replay import stepwise
+from chaosckpt.model.file_names import bytes_of
 from chaosckpt.model.operation import Operation
 
 
@@ -54,7 +55,7 @@ def _performable(operations: Sequence[Operation], beside: Collection[str], place
             above = path.rpartition("/")[0]
             if above and above not in made:
                 tier, _, relative = above.partition(":")
-                (place / tier / relative).mkdir(parents=True, exist_ok=True)
+                (place / tier / os.fsdecode(bytes_of(relative))).mkdir(parents=True, exist_ok=True)
             made.add(path)
         if op == "rename" and within:
             made = {_moved(path, raw, to) for path in made}
@@ -113,4 +114,4 @@ class FilesInOut:
         return self._decoded(raw), size, digest
 
     def _path(self, raw: str | None) -> str:
-        return os.path.join(out_of(self._arena), (raw or "").partition(":")[2])
+        return os.path.join(out_of(self._arena), os.fsdecode(bytes_of((raw or "").partition(":")[2])))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from chaosckpt.engine.wire import storage
+from chaosckpt.model.file_names import printable, text_of
 from chaosckpt.model.mutation import CutOff, FlipBit, Mutated, Mutation, Plant, ReverseTimes
 from chaosckpt.model.phrasing import plural
 
@@ -30,7 +31,7 @@ def mutate(tier: str, root: Path, mutation: Mutation, decode: Callable[[str], st
 
 
 def _name(tier: str, root: Path, path: Path) -> str:
-    return f"{tier}:{path.relative_to(root)}"
+    return f"{tier}:{printable(text_of(os.fsencode(path.relative_to(root))))}"
 
 
 def _files(root: Path) -> list[Path]:

@@ -28,6 +28,7 @@ from chaosckpt.engine.wire.requests import CommandOutput
 from chaosckpt.gate.kernel import release
 from chaosckpt.gate.supervisor import Gate, Root
 from chaosckpt.model.fault import Decision, Errno, Hide, Hold, Short
+from chaosckpt.model.file_names import printable
 from chaosckpt.model.journal import Acknowledged
 from chaosckpt.model.operation import Address, Operation, step_address
 
@@ -415,11 +416,6 @@ class RankProcess:
 def _without_data(operation: Operation) -> Operation:
     raw, destination = printable(operation.raw), operation.destination and printable(operation.destination)
     return msgspec.structs.replace(operation, data=None, raw=raw, destination=destination)
-
-
-def printable(path: str) -> str:
-    """A path that any journal can hold: bytes that are no UTF-8 read `\\xff`."""
-    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def decode_path(path: str, nonces: Sequence[re.Pattern[str]]) -> str:

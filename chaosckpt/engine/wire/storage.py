@@ -15,6 +15,7 @@ import msgspec
 
 from chaosckpt.engine.wire.process_tree import started
 from chaosckpt.errors import HarnessError, UsageError
+from chaosckpt.model.file_names import text_of
 from chaosckpt.model.phrasing import plural
 
 MARK = ".chaosckpt-storage"
@@ -182,7 +183,7 @@ def files(tier: str, directory: str) -> Iterator[tuple[str, str]]:
     for base, _, names in os.walk(directory):
         for name in names:
             path = os.path.join(base, name)
-            yield f"{tier}:{os.path.relpath(path, directory)}", path
+            yield f"{tier}:{text_of(os.fsencode(os.path.relpath(path, directory)))}", path
 
 
 def manifest(tier: str, directory: str) -> Iterator[tuple[str, int, str]]:

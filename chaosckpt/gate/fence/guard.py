@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from chaosckpt.gate import kernel
 from chaosckpt.gate.descriptors import below
 from chaosckpt.gate.fence.interfaces import own_addresses
+from chaosckpt.model.file_names import printable, text_of
 
 SHARED = (b"/dev/shm", b"/dev/mqueue")
 """Where all programs of the machine name their shared memory, semaphores and message queues."""
@@ -63,7 +64,7 @@ class Guard:
         return self.allows(path)
 
     def refuse(self, path: bytes, doing: str) -> None:
-        self.note(f"{doing} of {os.fsdecode(path)}")
+        self.note(f"{doing} of {printable(text_of(path))}")
 
     def is_inside(self, address: bytes) -> bool:
         """Whether this address, as the kernel lays it out (struct sockaddr), may be reached."""
