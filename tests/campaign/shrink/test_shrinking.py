@@ -74,7 +74,7 @@ PLANTED: list[Predicate] = [half_overwritten, killed_while_loading, torn_metadat
 
 
 @functools.cache
-def drawn(trials: int = 900) -> list[Schedule]:
+def drawn(trials: int = 1500) -> list[Schedule]:
     return [draw(5, index, SCENARIO, CENSUS, KINDS) for index in range(1, trials)]
 
 
