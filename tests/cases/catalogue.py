@@ -29,7 +29,7 @@ SLOW_MS = 60
 class Case(NamedTuple):
     """`attempts` are the faults of each attempt; `right` is a scenario beside the broken one, or a target for it.
 
-    `also`: what else the same bug comes out as, where two saves race within one process, which no fault decides, or where an audit comes first.
+    `also`: what else the same bug comes out as, where saves race within one process, or where an audit comes first.
 
     `waits`: the broken shape hangs or runs into a limit, so that what is waited for is kept short.
 
