@@ -7,6 +7,7 @@ hand; the suite tries some. A new format is stored anew by `tar` over the direct
 from __future__ import annotations
 
 import io
+import os
 import random
 import shutil
 import sys
@@ -251,6 +252,7 @@ def test_odd_command_lines_are_refused(run: Path, tmp_path: Path, monkeypatch: p
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place, without_replays():
         stored = unpacked(Path(place))
+        os.chdir(place)  # `init` writes where it stands
         first = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
         try_files(stored, int(sys.argv[1]), first)
         try_arguments(stored, int(sys.argv[1]) // 10, first)
