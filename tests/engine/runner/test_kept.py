@@ -44,6 +44,7 @@ def test_what_is_acknowledged_as_shared_loads_without_node_local_storage(two_tie
         journal, verdict = case.run([fault])
     assert (verdict.outcome, verdict.gaps) == ("pass", ()), verdict
     alone = {moment.step: ranks for moment, ranks in loaded(journal.events).items() if moment.alone}
+    alone.pop(1, None)  # its drain may be acknowledged before the error or after it
     assert alone == {2: {0, 1}, 3: {0, 1}}
     assert not copies_left(case)
 
