@@ -161,9 +161,7 @@ class Search:
             struck=hit,
             harness_trouble=executed.troubled,
             gaps=verdict.gaps,
-            refused=tuple(
-                sorted({it.what for it in executed.journal.events if isinstance(it, j.Untraced) and it.refused})
-            ),
+            refused=tuple(sorted(set(_refusals(executed.journal)))),
         )
 
     def report_progress(self) -> None:
@@ -209,3 +207,10 @@ def struck_points(journal: j.Journal, known: frozenset[CensusPoint]) -> Iterator
             found = covered(event.attempt, event.operation.address, known)
             if found is not None:
                 yield found
+
+
+def _refusals(journal: j.Journal) -> Iterator[str]:
+    """What a user is to know of. That a ring was refused (ENOSYS) does no harm: programs do without one."""
+    for event in journal.events:
+        if isinstance(event, j.Untraced) and event.refused and not event.what.endswith("with ENOSYS"):
+            yield event.what
