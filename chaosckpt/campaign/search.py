@@ -161,7 +161,7 @@ class Search:
             struck=hit,
             harness_trouble=executed.troubled,
             gaps=verdict.gaps,
-            refused=tuple(sorted(set(_refusals(executed.journal)))),
+            refused=tuple(sorted(set(refusals(executed.journal)))),
         )
 
     def report_progress(self) -> None:
@@ -209,7 +209,7 @@ def struck_points(journal: j.Journal, known: frozenset[CensusPoint]) -> Iterator
                 yield found
 
 
-def _refusals(journal: j.Journal) -> Iterator[str]:
+def refusals(journal: j.Journal) -> Iterator[str]:
     """What a user is to know of. That a ring was refused (ENOSYS) does no harm: programs do without one."""
     for event in journal.events:
         if isinstance(event, j.Untraced) and event.refused and not event.what.endswith("with ENOSYS"):

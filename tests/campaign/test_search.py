@@ -13,12 +13,12 @@ from chaosckpt.campaign.execution import Executed
 from chaosckpt.campaign.finding_store import StoredFinding
 from chaosckpt.campaign.investigation import Investigator
 from chaosckpt.campaign.options import FuzzOptions
-from chaosckpt.campaign.search import Search
+from chaosckpt.campaign.search import Search, refusals
 from chaosckpt.campaign.store import TrialLog, TrialRecord
 from chaosckpt.campaign.tally import Tally
 from chaosckpt.model.census import Census, GoldenRun, Label, Point
 from chaosckpt.model.finding import Finding, RootCause
-from chaosckpt.model.journal import Journal
+from chaosckpt.model.journal import Journal, Untraced
 from chaosckpt.model.operation import Address
 from chaosckpt.model.schedule import Schedule
 from chaosckpt.model.topology import Topology
@@ -96,3 +96,13 @@ def test_struck_points_are_kept_once():
         tally.add(TrialRecord(index=index, trial=f"1:{index}", outcome="pass", struck=(copy,)))
     assert all(record.struck[0] is point for record in tally.records.values())
     assert tally.coverage().hit == 1
+
+
+def test_a_refused_ring_is_not_told() -> None:
+    """Goal: what the fence refused is told at the end; a ring for asynchronous operations does no harm, and every job asks for one."""
+    said = [
+        "open of /etc/passwd for writing was refused",
+        "a ring for asynchronous input and output was refused with ENOSYS",
+    ]
+    events = tuple(Untraced(attempt=0, rank=0, what=what, refused=True) for what in said)
+    assert list(refusals(Journal(events))) == said[:1]
