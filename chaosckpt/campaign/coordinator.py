@@ -181,8 +181,10 @@ def main() -> None:
         code = _give_up(pipe, why, HarnessError(why))
     except KeyboardInterrupt:
         code = INTERRUPTED
-    except Exception:
-        traceback.print_exc()  # into the coordinator's log
+    except (
+        Exception
+    ):  # A bug of ours comes again if it is tried again: the status says so, and the log of the coordinator has it.
+        traceback.print_exc()
         code = OWN_FAULT
     finally:
         campaign.ended.set()

@@ -119,7 +119,13 @@ class Search:
             return index, draw(self.options.seed, index, self.options.scenario, self.census, self._kinds)
 
     def _out_of_time(self) -> bool:
-        return self.options.seconds is not None and time.monotonic() - self._budget_from > self.options.seconds
+        return self._seconds_left() == 0.0
+
+    def _seconds_left(self) -> float | None:
+        """Of the budget, golden runs included; None where there is none."""
+        if self.options.seconds is None:
+            return None
+        return max(0.0, self.options.seconds - (time.monotonic() - self._budget_from))
 
     def _trial(self, executor: Executor, index: int, schedule: Schedule) -> None:
         executed = executor.run(schedule, f"{self.options.seed}:{index}")
@@ -167,11 +173,6 @@ class Search:
     def report_progress(self) -> None:
         """Tell where the campaign stands."""
         elapsed = time.monotonic() - self._started
-        left = (
-            None
-            if self.options.seconds is None
-            else max(0.0, self.options.seconds - (time.monotonic() - self._budget_from))
-        )
         with self._lock:
             progress = Progress(
                 phase="search",
@@ -183,7 +184,7 @@ class Search:
                 findings=self.findings(),
                 violations=self.tally.count("violation"),
                 inconclusive=self.tally.count("inconclusive"),
-                seconds_left=left,
+                seconds_left=self._seconds_left(),
                 message=self.message,
                 activity="; ".join(self.activities.copy().values()),
             )

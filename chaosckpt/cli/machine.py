@@ -23,8 +23,8 @@ State = Literal["ok", "limited", "missing"]
 DESCRIPTORS = 4096
 SPACE_MB = 1024
 PROCESSES = 1024
-"""What a campaign on a few cores needs with Ray, threads included, with room to spare."""
-FEWEST_PROCESSES = 256
+FEWEST_PROCESSES = 320
+"""A campaign with two workers had 266 processes and threads at most, Ray's included; each worker adds its own."""
 SHARED_MEMORY_MB = 128
 PATIENCE_SECONDS = 120
 

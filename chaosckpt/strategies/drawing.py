@@ -156,12 +156,12 @@ class _Search:
         """For each seed asked for, the kinds in turn."""
         return {}
 
-    def turn(self, seed: int, names: tuple[str, ...], number: int) -> str | None:
-        """The kind, among these, whose turn this is: oftener one that rarely comes when it isn't its turn."""
+    def rotation(self, seed: int, names: tuple[str, ...]) -> Rotation:
+        """These kinds in turn: oftener one that rarely comes when it isn't its turn."""
         if (seed, names) not in self.rotations:
             parts = {name: self.space.parts(name) * _alone(self.space.kinds[name]) for name in names}
             self.rotations[seed, names] = Rotation(parts, seed)
-        return self.rotations[seed, names].at(number)
+        return self.rotations[seed, names]
 
     def single(self, seed: int, index: int) -> Schedule | None:
         """The schedule of a trial with a single fault; None where it has several."""
@@ -186,13 +186,11 @@ class _Search:
 
     def stratum(self, seed: int, index: int, turn: int) -> Schedule | None:
         """A fault from the stratum of this turn."""
-        names = tuple(self.strata)
-        kind = self.turn(seed, names, turn)
+        rotation = self.rotation(seed, tuple(self.strata))
+        kind = rotation.at(turn)
         if kind is None:
             return None
-        # The kind's own turns: it has had one for each time that it was drawn before.
-        before = sum(self.turn(seed, names, earlier) == kind for earlier in range(turn))
-        stratum = self.strata[kind].at(before, seed)
+        stratum = self.strata[kind].at(rotation.before(turn), seed)
         fault = None if stratum is None else self.fuzzed(stratum, lambda: stratum.strategy, seed, index)
         if stratum is None or fault is None:
             return None
@@ -205,7 +203,7 @@ class _Search:
 
     def drawn(self, seed: int, index: int) -> Schedule:
         """A schedule of several faults, one of them of the kind whose turn it is."""
-        focus = self.turn(seed, self.offered, index // 2)
+        focus = self.rotation(seed, self.offered).at(index // 2)
         openings = [opening for opening, _ in self.attempts if opening is not None]
         for wanted in (focus, None):
             rare = wanted is not None and _alone(self.space.kinds[wanted]) > 3

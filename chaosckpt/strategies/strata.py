@@ -45,6 +45,11 @@ class Rotation:
             self._turns.append(richest)
         return self._turns[self._first + turn]
 
+    def before(self, turn: int) -> int:
+        """How many turns the name whose turn this is has had before it."""
+        name = self.at(turn)
+        return 0 if name is None else self._turns[self._first : self._first + turn].count(name)
+
 
 @dataclass(frozen=True, eq=False)
 class Stratum:

@@ -225,7 +225,7 @@ def _within(seconds: float, call: Callable[[], object]) -> None:
     def run() -> None:
         try:
             call()
-        except BaseException as error:
+        except BaseException as error:  # whatever it is, the caller raises it
             done.append(error)
         else:
             done.append(None)
