@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 from chaosckpt.model.digest import StateDigest
 from chaosckpt.targets import Chosen
 from chaosckpt.targets.torch_save_async import TorchSaveAsync
