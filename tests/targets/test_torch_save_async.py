@@ -38,7 +38,8 @@ def test_an_error_of_a_thread_is_raised_by_wait_on_every_rank(tmp_path):
     class Unlucky(TorchSaveAsync):
         def write(self, directory, shared_part, own_part):
             if self.rank == 1:
-                shutil.rmtree(directory)
+                # In one operation: the other rank is writing into it.
+                directory.rename(directory.with_name("gone"))
             super().write(directory, shared_part, own_part)
 
     target_job.cls = Unlucky
