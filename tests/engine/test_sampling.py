@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import socket
 import subprocess
 import sys
 
@@ -58,3 +59,19 @@ def test_a_sleeping_process_is_seen_asleep_and_described() -> None:
         sleeping.kill()
         sleeping.communicate()
     assert sampling.seen(sleeping.pid, set()) == []
+
+
+def test_what_a_process_tells_itself_is_no_progress() -> None:
+    """Goal: a rank that asks its own store for the others moves bytes without end; between two processes they count."""
+    counters = sampling.SocketCounters()
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as client,
+        server.accept()[0] as peer,
+    ):
+        client.send(b"x")
+        own, other = ({os.fstat(end.fileno()).st_ino} for end in (client, peer))
+        assert counters.of([own | other]) == []
+        assert [row[0] for row in counters.of([own, other])] == sorted(own | other)
+    assert counters.of([]) == []
+    counters.close()

@@ -9,7 +9,7 @@ import os
 import platform
 import socket
 import struct
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 
 from chaosckpt.engine.wire.requests import Sample, Socket, ThreadSeen, Waits
 from chaosckpt.gate.syscalls import NUMBERS
@@ -48,17 +48,25 @@ class SocketCounters:
     def __init__(self) -> None:
         self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_SOCK_DIAG)
 
-    def of(self, inodes: Set[int]) -> list[Socket]:
-        """The rows of these sockets, sorted; listeners left out."""
-        found: list[Socket] = []
+    def of(self, processes: Sequence[Set[int]]) -> list[Socket]:
+        """The rows of each process's sockets, sorted. Listeners are left out, and connections of a process with itself.
+
+        A process that waits for others to join it may poll its own store all the while: its threads tell whether it is at rest.
+        """
+        owners = {inode: number for number, inodes in enumerate(processes) for inode in inodes}
+        found: dict[tuple[int, int, int], Socket] = {}
+        if not owners:
+            return []
         for family in (socket.AF_INET, socket.AF_INET6):
             body = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 1 << (_INET_DIAG_INFO - 1), 0, _STATES)
             header = _HEADER.pack(_HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST_DUMP, 1, 0)
             self._netlink.send(header + body)
-            found.extend(row for row in self._dump() if row[0] in inodes)
-        return sorted(found)
+            for row, port, peer in self._dump():
+                if row[0] in owners:
+                    found[owners[row[0]], port, peer] = row
+        return sorted(row for (owner, port, peer), row in found.items() if (owner, peer, port) not in found)
 
-    def _dump(self) -> Iterable[Socket]:
+    def _dump(self) -> Iterable[tuple[Socket, int, int]]:
         while True:
             reply, offset = self._netlink.recv(1 << 18), 0
             while offset + _HEADER.size <= len(reply):
@@ -74,12 +82,13 @@ class SocketCounters:
         self._netlink.close()
 
 
-def _parse(reply: bytes, offset: int, length: int) -> Socket | None:
-    """One struct inet_diag_msg with its attributes (linux/inet_diag.h)."""
+def _parse(reply: bytes, offset: int, length: int) -> tuple[Socket, int, int] | None:
+    """One struct inet_diag_msg with its attributes (linux/inet_diag.h), its own port and its peer's."""
     message = offset + _HEADER.size
     state = reply[message + 1]
     if state == _TCP_LISTEN:
         return None
+    port, peer = struct.unpack_from("!HH", reply, message + 4)
     _, receive_queue, send_queue, _, inode = struct.unpack_from("=IIIII", reply, message + 52)
     attribute, acknowledged, received = message + 72, 0, 0
     while attribute + 4 <= offset + length:
@@ -87,7 +96,7 @@ def _parse(reply: bytes, offset: int, length: int) -> Socket | None:
         if kind == _INET_DIAG_INFO and size >= 4 + _BYTES_ACKED_OFFSET + 16:
             acknowledged, received = struct.unpack_from("=QQ", reply, attribute + 4 + _BYTES_ACKED_OFFSET)
         attribute += max(4, (size + 3) & ~3)
-    return inode, state, receive_queue, send_queue, acknowledged, received
+    return (inode, state, receive_queue, send_queue, acknowledged, received), port, peer
 
 
 def sockets_of(pid: int) -> set[int]:
@@ -141,7 +150,7 @@ def seen(pid: int, held: Set[int]) -> list[ThreadSeen]:
             rows.append(ThreadSeen(thread, cpu, "wait"))
         elif call[0] != b"-1":  # blocked outside of any system call: a zombie
             waits = how_it_waits(call)
-            place = b" ".join((call[0], *call[-2:])).decode() if waits in ("timed", "asleep") else ""
+            place = b" ".join((call[0], *call[-2:])).decode() if waits in ("timed", "asleep", "wait") else ""
             rows.append(ThreadSeen(thread, None if waits == "polls" else cpu, waits, place))
     return rows
 
@@ -184,8 +193,7 @@ def describe(tid: int) -> str:
 def sample(processes: Iterable[tuple[int, Set[int]]], counters: SocketCounters, operations: int, caller: int) -> Sample:
     """What is seen of (process, threads held by the gate); `operations` got somewhere so far, the last one of thread `caller`."""
     listed = list(processes)
-    inodes: set[int] = set().union(*(sockets_of(pid) for pid, _ in listed)) if listed else set()
-    sockets = counters.of(inodes) if inodes else []
+    sockets = counters.of([sockets_of(pid) for pid, _ in listed])
     # What a peer that has closed left behind may lie unread for ever (its FIN counts as a byte); nothing more will come.
     pending = any((receive and state != _TCP_CLOSE_WAIT) or send for _, state, receive, send, _, _ in sockets)
     threads = [row for pid, held in listed for row in seen(pid, held)]

@@ -11,7 +11,8 @@ no queue held any, and each thread either
 - *polled*: it came back at least twice to the very same sleep or timed wait (the same call on the same stack), with next to no CPU
   time each time. It looks again and again at something that only others can change. Twice, because the first of these rounds may
   have begun before the span did: in the second it has seen all that there is to see. Something that trains or copies between two
-  sleeps uses more CPU time than that, and isn't taken for one that polls. Besides, the quiet lasts as long as the longest pause of the
+  sleeps uses more CPU time than that, and isn't taken for one that polls. A thread that one of these wakes in each round, such as that
+  of the store on which a rank looks for the others, polls with it. Besides, the quiet lasts as long as the longest pause of the
   golden run: whatever is done in small portions between sleeps was done there, too.
 
 Threads that poll sockets with a short timeout (gloo's loop wakes every 10 ms) may run in between: their only inputs are those sockets.
@@ -57,12 +58,7 @@ class _Thread:
         """It ran since the last sample. Whether it did anything but poll."""
         cpu = None if seen.cpu is None or self.seen.cpu is None else seen.cpu - self.seen.cpu
         self.seen = seen
-        if (
-            cpu is not None
-            and cpu <= _POLL_NANOSECONDS
-            and seen.waits in ("timed", "asleep")
-            and seen.place in self.places
-        ):
+        if cpu is not None and cpu <= _POLL_NANOSECONDS and seen.place and seen.place in self.places:
             self.before, self.came_back = self.came_back, number
             return False
         self.places = [*self.places[1 - _MOST_PLACES :], seen.place]
@@ -71,9 +67,7 @@ class _Thread:
 
     def rests(self, since: int) -> bool:
         """Whether it only waited, or came back twice to where it polls, after the sample of this number."""
-        if self.seen.waits == "asleep":
-            return self.before > since
-        return self.seen.waits != "timed" or self.before > since or self.came_back <= since
+        return self.before > since or (self.seen.waits != "asleep" and self.came_back <= since)
 
 
 class QuiescenceWatch:
@@ -150,11 +144,12 @@ class QuiescenceWatch:
     def _in_some_span(self, now: float) -> Quiescence | None:
         """Whether there is a span of samples in which everything waited or polled: "idle" where something slept on in it."""
         threads = [thread for key, thread in self._threads.items() if not self._sleeps_on(key)]
-        starts = {self._changed, *(thread.came_back for thread in threads if thread.seen.waits == "timed")}
+        starts = {self._changed, *(thread.came_back for thread in threads if thread.seen.waits != "asleep")}
         for since in sorted(start for start in starts if self._changed <= start < self._number):
-            polled = any(thread.before > since for thread in threads)
+            polled = [thread for thread in threads if thread.before > since]
             long_enough = not polled or now - self._quiet_since >= self._deadlines.pauses.between
-            if long_enough and all(thread.rests(since) for thread in threads):
+            nobody_polls = bool(polled) and all(thread.seen.waits == "wait" for thread in polled)
+            if long_enough and not nobody_polls and all(thread.rests(since) for thread in threads):
                 return "exact" if len(threads) == len(self._threads) else "idle"
         self._disturbers = self._restless() or self._disturbers
         return None

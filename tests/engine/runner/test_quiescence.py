@@ -23,7 +23,7 @@ Thread = Callable[[int], ThreadSeen]
 
 
 def main_thread(number: int) -> ThreadSeen:
-    return ThreadSeen(1, 5_000, "wait")
+    return ThreadSeen(1, 5_000, "wait", "m")
 
 
 def poller(
@@ -99,11 +99,18 @@ def test_a_thread_that_others_wake_does_not_poll() -> None:
     assert set(told([poller(1, waits="wait"), poller(2, waits="wait")], 50, Deadlines())) == {None}
 
 
+def test_a_thread_that_one_which_polls_wakes_polls_with_it() -> None:
+    """Goal: a rank that asks its own store whether the others are there, again and again, is at rest; the store's thread serves it."""
+    found = told([main_thread, poller(2), poller(3, waits="wait")], 8, Deadlines(), seconds=0)
+    assert found.index("exact") == 2
+    assert set(told([main_thread, poller(2), poller(3, waits="wait", cpu=5_000_000)], 50, Deadlines())) == {None}
+
+
 def test_a_polling_thread_must_come_back_after_the_last_change_of_another() -> None:
     """Goal: a saver that polls for work has not yet seen what the main thread left for it just now."""
 
     def leaves_work(number: int) -> ThreadSeen:
-        return ThreadSeen(1, 5_000 if number < 4 else 9_000_000, "wait")
+        return ThreadSeen(1, 5_000 if number < 4 else 9_000_000, "wait", "m")
 
     found = told([leaves_work, poller(2)], 8, Deadlines(), seconds=0)
     assert found == [None, None, "exact", "exact", None, None, "exact", "exact"]
