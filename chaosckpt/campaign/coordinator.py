@@ -143,6 +143,7 @@ class Campaign:
             fresh=self.search.fresh,
             gate=prepared.gate,
             launch=prepared.launch,
+            launcher=subject.launcher,
             interrupted=self.interrupts > 0,
             max_inconclusive=options.max_inconclusive,
             remarks=prepared.remarks,

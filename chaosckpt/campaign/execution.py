@@ -108,6 +108,25 @@ class Executor:
                 executed = self._run(schedule, trial, patient, write or self.write, observe_storage)
         return executed
 
+    @contextmanager
+    def as_launched(self) -> Iterator[Executor | None]:
+        """An executor of the same subject, launched as its user does, on an arena of its own; None where its ranks always are."""
+        found = self.subject.as_launched()
+        if found is None:
+            yield None
+            return
+        subject, deadlines = found
+
+        def rebuild() -> Arena:
+            cold.arena.close()
+            return subject.open_arena()
+
+        cold = Executor(subject, subject.open_arena(), deadlines, self._lock, self.write, rebuild)
+        try:
+            yield cold
+        finally:
+            cold.arena.close()
+
     def _run(
         self,
         schedule: Schedule,

@@ -35,6 +35,8 @@ from chaosckpt.report.finding_folder import reproduce_command
 LOG = structlog.get_logger("chaosckpt.campaign")
 CONFIRMATIONS = 2
 """Replays before shrinking; a violation of which none shows again is stored as flaky, unshrunk."""
+COLD_TRIES = 3
+"""Launches of a shrunk schedule through the user's own launcher, until its fault lands."""
 REPLAYS = 10
 """Replays of the shrunk schedule, from which a finding has its rate."""
 
@@ -154,6 +156,7 @@ class Investigator:
                 replays += 1
             violation = last.verdict.primary
             assert violation is not None
+            confirmed = self._confirm_cold(executor, best, executed, trial) if known is None and shown else None
             with self._lock:
                 group, fresh = self._groups.settle(raw, canonical)
                 if not fresh:
@@ -171,6 +174,7 @@ class Investigator:
                     reproduced=shown,
                     replays=replays,
                     shrink_trials=shrink_trials,
+                    confirmed_cold=confirmed,
                 )
                 told, seen = (schedule, None) if again is None else (best, watch)
                 self._found[group.id] = self._store.write(finding, executed.journal, last.journal, group, told, seen)
@@ -178,6 +182,20 @@ class Investigator:
             watch.forget()
         if self._search is not None:
             self._search.message = f"found {group.id}: {violation.sentence}"
+
+    def _confirm_cold(self, executor: Executor, best: Schedule, executed: Executed, trial: str) -> bool | None:
+        """Whether the shrunk schedule shows it when the user's own launcher starts the ranks; None where nothing came of that, or
+        chaosckpt starts them in no other way."""
+        with executor.as_launched() as cold:
+            for number in range(COLD_TRIES if cold is not None else 0):
+                assert cold is not None
+                if self._stopped:
+                    break
+                self._tell(trial, f"confirming it through {cold.subject.launcher}, cold")
+                again = cold.run(best, f"{trial}/cold-{number}", self._write)
+                if again.verdict.outcome != "inconclusive":
+                    return _same(executed, again)
+        return None
 
     def _tell(self, trial: str, what: str) -> None:
         """Say how far it is with this violation."""
@@ -194,11 +212,9 @@ class Investigator:
         watch: StorageWatch | None = None,
     ) -> Executed | None:
         """Run a schedule again; what came of it if it shows the same violation, else None. `watch` copies what lies on storage."""
-        wanted = executed.verdict.primary
         observe = watch.observe if watch is not None else None
         again = executor.run(schedule, f"{trial}/{number}", self._write, observe)
-        seen = again.verdict.primary
-        return again if seen is not None and wanted is not None and seen.invariant == wanted.invariant else None
+        return again if _same(executed, again) else None
 
     def _write(self, trial: str, event: j.AnyEvent) -> None:
         with self._lock:
@@ -234,11 +250,18 @@ class Investigator:
             faults=finding.faults,
             reproduced=f"{finding.reproduced}/{finding.replays}",
             path=str(folder),
+            confirmed_cold=finding.confirmed_cold,
             sentence=finding.violation.sentence,
             command=reproduce_command(self._store.short(folder)),
             trials=tuple(trials[:10]) or (finding.trial,),
             also=tuple(f"{other.id}: {other.violation.sentence}" for other in others),
         )
+
+
+def _same(executed: Executed, again: Executed) -> bool:
+    """Whether two runs violate the same invariant."""
+    wanted, seen = executed.verdict.primary, again.verdict.primary
+    return seen is not None and wanted is not None and seen.invariant == wanted.invariant
 
 
 def _gravest_first(finding: Finding) -> tuple[object, ...]:

@@ -4,8 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import NamedTuple
 
 from chaosckpt.model.operation import Role
+
+_MOST_EXECUTIONS = 256
+"""Of how many programs that ranks ran it is kept how they were started."""
+
+
+class Execution(NamedTuple):
+    """A program that a rank runs, or has run, as it was started. `rank` is None for one that named no number."""
+
+    pid: int
+    rank: int | None
+    argv: tuple[str, ...]
+    environment: dict[str, str]
+    directory: str
 
 
 class Process:
@@ -35,8 +49,10 @@ class Processes:
     """Found by their calls, and as children of those found. A tree that never forked costs nothing to keep."""
 
     def __init__(self, born: Callable[[Process], None], *, many_ranks: bool = False) -> None:
-        """With `many_ranks` the tree may hold several ranks, told apart by RANK in their environment."""
+        """With `many_ranks` the tree may hold several ranks, told apart by their environment."""
         self.root = 0
+        self.executions: list[Execution] = []
+        """How each process that heads a rank was started, in order, where there may be several."""
         self._many_ranks = many_ranks
         self.alive: dict[int, Process] = {}
         self.forking: set[int] = set()
@@ -103,6 +119,27 @@ class Processes:
         """The process runs another program now, with an environment of its own."""
         if self._many_ranks:
             process.rank = _rank_of(process.pid)
+            self._note(process)
+
+    def _note(self, process: Process) -> None:
+        """Keep how a process was started that heads a rank. The parent of a rank above 0, if it names no number, is rank 0."""
+        parent = self.alive.get(process.parent)
+        if (
+            process.rank
+            and parent is not None
+            and parent.rank is None
+            and 0 not in self.heads()
+            and _variables(process.pid).get(b"RANK") is None
+        ):
+            parent.rank = 0
+            self._keep(parent)
+        if self._heads_a_rank(process):
+            self._keep(process)
+
+    def _keep(self, process: Process) -> None:
+        found = _execution(process)
+        if found is not None and found not in self.executions and len(self.executions) < _MOST_EXECUTIONS:
+            self.executions.append(found)
 
     def _heads_a_rank(self, process: Process) -> bool:
         """Whether this process is a rank itself, and no child of one: children inherit the environment."""
@@ -143,6 +180,8 @@ class Processes:
             rank = _rank_of(pid) if self._many_ranks else None
             process = self.alive[pid] = Process(pid, parent, os.pidfd_open(pid), rank)
             self._born(process)
+            if rank is not None:
+                self._note(process)
         return process
 
 
@@ -165,14 +204,46 @@ def _children_by_search(pid: int) -> list[int]:
 
 
 def _rank_of(pid: int) -> int | None:
-    """RANK in the environment with which the process was executed."""
+    """The number that the environment with which the process was executed gives it; None where it gives none.
+
+    RANK is torchrun's, the next two are those of schedulers; launchers within a script set LOCAL_RANK only.
+    """
+    variables = _variables(pid)
+    for name, world in (
+        (b"RANK", None),
+        (b"SLURM_PROCID", b"SLURM_NTASKS"),
+        (b"OMPI_COMM_WORLD_RANK", b"OMPI_COMM_WORLD_SIZE"),
+        (b"LOCAL_RANK", b"WORLD_SIZE"),
+    ):
+        found = variables.get(name, b"")
+        if found.isdigit() and (world is None or variables.get(world, b"1") != b"1"):
+            return int(found)
+    return None
+
+
+def _variables(pid: int) -> dict[bytes, bytes]:
+    """The environment with which the process was executed; empty when it has died."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
-            variables = file.read().split(b"\0")
+            pairs = (entry.partition(b"=") for entry in file.read().split(b"\0") if entry)
+            return {name: value for name, _, value in pairs}
+    except OSError:
+        return {}
+
+
+def _execution(process: Process) -> Execution | None:
+    """How the process was started; None when it has died."""
+    try:
+        with open(f"/proc/{process.pid}/cmdline", "rb") as file:
+            argv = tuple(word.decode(errors="replace") for word in file.read().split(b"\0")[:-1])
+        directory = os.readlink(f"/proc/{process.pid}/cwd")
     except OSError:
         return None
-    found = next((value[5:] for value in variables if value.startswith(b"RANK=")), b"")
-    return int(found) if found.isdigit() else None
+    try:
+        environment = {name.decode(): value.decode() for name, value in _variables(process.pid).items()}
+    except UnicodeDecodeError:
+        return None  # it couldn't be told to another process
+    return Execution(process.pid, process.rank, argv, environment, directory)
 
 
 def _status(tid: int) -> dict[str, str]:

@@ -17,7 +17,7 @@ from chaosckpt.gate.call import Call, Pause, Steps
 from chaosckpt.gate.fence import attributes, peers, signals
 from chaosckpt.gate.fence.guard import Guard
 from chaosckpt.gate.paths import Root
-from chaosckpt.gate.processes import Process
+from chaosckpt.gate.processes import Execution, Process
 from chaosckpt.gate.tree import Handler, Tree
 from chaosckpt.model.fault import Decision
 from chaosckpt.model.operation import Operation
@@ -153,6 +153,11 @@ class Gate:
     def ranks(self) -> dict[int, int]:
         """The process of each rank alive in this tree, where ranks are told apart by their environment."""
         return self._tree.processes.heads()
+
+    @property
+    def executions(self) -> list[Execution]:
+        """How each process was started that headed a rank, in order, where ranks are told apart by their environment."""
+        return self._tree.processes.executions
 
     def close(self) -> None:
         """Free every descriptor. Calls still held fail with ENOSYS if their threads live."""

@@ -47,6 +47,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     reproduced: int
     replays: int
     shrink_trials: int = 0
+    confirmed_cold: bool | None = None
+    """Whether it showed, too, when the user's own launcher started the ranks; None where that was not tried, or nothing came of it."""
 
 
 class StoredFile(msgspec.Struct, frozen=True, kw_only=True):

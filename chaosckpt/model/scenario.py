@@ -136,8 +136,12 @@ class CommandSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     def words(self, out: str, ranks: int, *, resuming: bool = False) -> tuple[str, ...]:
         """The command line of one launch."""
-        words = (*self.argv, *(self.resume_argv if resuming else ()))
-        return tuple(word.replace(OUT, out).replace(RANKS, str(ranks)) for word in words)
+        words = tuple(word.replace(OUT, out).replace(RANKS, str(ranks)) for word in self.argv)
+        return (*words, *self.added(out, ranks)) if resuming else words
+
+    def added(self, out: str, ranks: int) -> tuple[str, ...]:
+        """What is added to it for a launch that finds something saved."""
+        return tuple(word.replace(OUT, out).replace(RANKS, str(ranks)) for word in self.resume_argv)
 
 
 Scalar = str | int | float | bool

@@ -42,6 +42,8 @@ class FindingSummary(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str = ""
     command: str = ""
     trials: tuple[str, ...] = ()
+    confirmed_cold: bool | None = None
+    """Whether it showed, too, when a command was launched by its own launcher; null where chaosckpt launches in no other way."""
     also: tuple[str, ...] = ()
     """What else the same shrunk faults lead to, each with its id, and with a folder of its own."""
 
@@ -80,6 +82,9 @@ class CampaignSummary(msgspec.Struct, frozen=True, kw_only=True):
     gate: str = "seccomp"
     """`none` where faults could only strike at stage boundaries."""
     launch: str = "fork"
+    """How ranks were started: `fork` of a warm interpreter, or `exec` of a new one."""
+    launcher: str = ""
+    """What starts the ranks of a command when its user runs it, such as `torchrun`; empty for a target."""
     interrupted: bool = False
     prefixes: int = 0
     """On the storage of the fault-free run, as it was after so many of its operations, recovery was tried."""

@@ -141,9 +141,16 @@ def _script(evidence: Evidence) -> list[str]:
 def _rate(finding: Finding) -> str:
     if not finding.replays:
         return "The campaign was interrupted before it was shrunk to the end and replayed."
-    if finding.reproduced == finding.replays:
-        return f"{finding.reproduced} of {plural(finding.replays, 'replay')} showed it again."
-    return f"It is flaky: {finding.reproduced} of {plural(finding.replays, 'replay')} showed it again."
+    flaky = "" if finding.reproduced == finding.replays else "It is flaky: "
+    rate = f"{flaky}{finding.reproduced} of {plural(finding.replays, 'replay')} showed it again."
+    return rate + _COLD.get(finding.confirmed_cold, "")
+
+
+_COLD: dict[bool | None, str] = {
+    True: " So did a run in which the command's own launcher started the ranks.",
+    False: " A run in which the command's own launcher started the ranks did not show it: it may be due to how chaosckpt starts them, "
+    "as forks of one interpreter.",
+}
 
 
 def _details(finding: Finding) -> list[str]:

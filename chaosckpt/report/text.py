@@ -25,6 +25,12 @@ _LAUNCHES = {
 }
 
 
+_COLD: dict[bool | None, str] = {
+    True: "; confirmed once by the command's own launcher, cold",
+    False: "; NOT shown when the command's own launcher started the ranks, cold",
+}
+
+
 def summary_text(summary: CampaignSummary) -> Text:
     """The result of a campaign, a trailing newline excluded."""
     text = Text()
@@ -82,7 +88,7 @@ def _first(text: Text, finding: FindingSummary) -> None:
 def _seen(finding: FindingSummary) -> str:
     named = f", first in {finding.trials[0]}" if finding.trials else ""
     rate = _replayed(finding, f"reproduced in {finding.reproduced} replays")
-    return f"{plural(finding.count, 'trial')}{named}; {rate}"
+    return f"{plural(finding.count, 'trial')}{named}; {rate}{_COLD.get(finding.confirmed_cold, '')}"
 
 
 def _replayed(finding: FindingSummary, rate: str) -> str:
@@ -119,11 +125,16 @@ def _counts(text: Text, summary: CampaignSummary) -> None:
     _row(text, "by attempts", _tally(summary.trials_by_attempts))
     _row(text, "by faults", _tally(summary.trials_by_faults))
     _row(text, "by topologies", _tally(summary.trials_by_topologies))
-    _row(text, "launch", _LAUNCHES.get(summary.launch, summary.launch))
+    _row(text, "launch", _launch(summary))
     _coverage(text, summary.coverage)
     if summary.prefixes:
         _row(text, "recoverable", _recoverable(summary))
     text.append("\n")
+
+
+def _launch(summary: CampaignSummary) -> str:
+    how = _LAUNCHES.get(summary.launch, summary.launch)
+    return f"{how}, as {summary.launcher} starts them" if summary.launcher and summary.launch == "fork" else how
 
 
 def _recoverable(summary: CampaignSummary) -> str:

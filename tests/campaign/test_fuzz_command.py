@@ -62,8 +62,9 @@ def test_a_script_that_saves_in_place_is_found_out_and_the_finding_reproduces(tm
     summary = json.loads(done.stdout)
     # After a torn first checkpoint nothing of a later attempt is reached, so that what was to strike there misses.
     assert summary["inconclusive"] <= 2, summary["inconclusive_reasons"]
-    assert summary["launch"] == "fork"
+    assert (summary["launch"], summary["launcher"]) == ("fork", "the script itself")
     finding = summary["findings"][0]
+    assert finding["confirmed_cold"] is True
     assert finding["reproduced"] == "10/10"
     assert len(finding["faults"]) == 1
     assert " ckpt-" in finding["faults"][0]
@@ -74,6 +75,30 @@ def test_a_script_that_saves_in_place_is_found_out_and_the_finding_reproduces(tm
     assert json.loads(again.stdout)["replays"][1]["same"] is True
     told = chaosckpt(tmp_path, "judge", "run", "--explain", finding["trials"][0])
     assert "Verdict: VIOLATION" in told.stdout
+
+
+def test_what_only_a_warm_rank_shows_is_told_as_that(tmp_path: Path) -> None:
+    """Goal: a fault of the way in which chaosckpt starts ranks is not blamed on the script without a word."""
+    only_warm = COUNTING.replace(
+        "done = sorted",
+        'if os.path.exists(f"{out}/new") and "chaosckpt.engine" in str(sys.orig_argv):\n    sys.exit("warm")\ndone = sorted',
+    )
+    done = chaosckpt(
+        tmp_path,
+        "fuzz",
+        "--trials",
+        "12",
+        "--workers",
+        "1",
+        "--json",
+        "--run-dir",
+        "run",
+        *SIGNS,
+        *script(tmp_path, only_warm),
+    )
+    summary = json.loads(done.stdout)
+    assert {finding["confirmed_cold"] for finding in summary["findings"]} == {False}, done.stderr[-2000:]
+    assert "did not show it" in (Path(summary["findings"][0]["path"]) / "README.md").read_text()
 
 
 def test_a_script_that_replaces_is_left_alone(tmp_path: Path) -> None:

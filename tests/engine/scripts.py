@@ -9,12 +9,14 @@ from pathlib import Path
 
 import msgspec
 
-from chaosckpt.engine.golden.command_run import Run, run_command
+from chaosckpt.commands.launches import Warmth
+from chaosckpt.engine.golden.command_run import COLD, Run, run_command
 from chaosckpt.engine.runner.arena import Arena
-from chaosckpt.engine.subjects import subject_of
+from chaosckpt.engine.runner.command_arena import is_forked, open_command_arena
 from chaosckpt.model.scenario import CommandSettings, Scenario
 from chaosckpt.model.topology import Topology
 
+BARELY_WARM = Warmth(modules=("json",))
 COUNTING = """
 import os, re, sys
 out = sys.argv[1]
@@ -49,8 +51,9 @@ def python(script: Path, *arguments: str) -> tuple[str, ...]:
 
 @contextmanager
 def arena_for(scenario: Scenario) -> Iterator[Arena]:
-    """An arena without anything warm, removed at the end."""
-    arena = subject_of(scenario).open_arena()
+    """An arena, removed at the end; a plain script runs there in forks of an interpreter that has imported next to nothing."""
+    assert scenario.command is not None
+    arena = open_command_arena(scenario, scenario.command, BARELY_WARM if is_forked(scenario.command) else COLD)
     try:
         yield arena
     finally:

@@ -47,13 +47,18 @@ while step < 6:
 """
 
 
-@pytest.fixture
-def scenario(tmp_path: Path) -> Scenario:
-    (tmp_path / "launch.py").write_text(LAUNCHER)
-    (tmp_path / "train.py").write_text(TRAIN)
-    command = scenario_of((sys.executable, "launch.py", "{out}", "{nproc}"), tmp_path, checkpoints="{out}/part*-*",
+def scenario_for(directory: Path, train: str) -> Scenario:
+    """A scenario of a launcher with two ranks, and then one, of this script."""
+    (directory / "launch.py").write_text(LAUNCHER)
+    (directory / "train.py").write_text(train)
+    command = scenario_of((sys.executable, "launch.py", "{out}", "{nproc}"), directory, checkpoints="{out}/part*-*",
                           resumed=r"resumed from step (\d+)", cold=True)  # fmt: skip
     return Scenario(name="tree", command=command.command, topology=TopologySettings(ranks=((2,), (1,))))
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Scenario:
+    return scenario_for(tmp_path, TRAIN)
 
 
 def run(scenario: Scenario, prepared: Prepared, *attempts: AttemptPlan) -> j.Journal:

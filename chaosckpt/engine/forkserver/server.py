@@ -35,9 +35,10 @@ _HUGE_BYTES = 2 << 20
 class Child(Exception):
     """Raised in a forked child, which is to run its program at the top level of its process."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, *, keeps_store: bool) -> None:
         super().__init__("a forked child")
         self.connection = connection
+        self.keeps_store = keeps_store
 
 
 def prepare_environment() -> None:
@@ -92,7 +93,7 @@ def _fork_one(channel: Channel, alive: set[int], private: tuple[int, ...]) -> bo
     pid = os.fork()
     if pid == 0:
         alive.clear()  # none of them is this one's child
-        raise Child(_prepared_child(channel, parent, descriptors, private))
+        raise Child(_prepared_child(channel, parent, descriptors, private), keeps_store=data == b"s")
     for descriptor in descriptors:
         os.close(descriptor)
     alive.add(pid)
@@ -114,6 +115,22 @@ def _prepared_child(channel: Channel, parent: int, descriptors: list[int], priva
     os.setsid()
     die_with_parent(parent)
     return socket.socket(fileno=connection)
+
+
+def keep_store(connection: socket.socket) -> None:
+    """Answer each request with the port of a new store by which ranks can meet, until the node closes the connection.
+
+    It replaces the one before, in which the keys of an earlier launch would still lie. As torchrun's agent does, this process
+    outlives every rank, rank 0 too.
+    """
+    from torch._C._distributed_c10d import TCPStore
+
+    store = None
+    while connection.recv(1):
+        del store
+        store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        connection.sendall(str(store.port).encode())
+    os._exit(0)
 
 
 def collapsing() -> Iterator[int]:
@@ -168,8 +185,11 @@ def main() -> None:
             serve(channel)
             return
         except Child as child:
-            connection = child.connection
-        rank.run(connection, cold_path)
+            connection, keeps_store = child.connection, child.keeps_store
+        if keeps_store:
+            keep_store(connection)
+        else:
+            rank.run(connection, cold_path)
 
 
 def _warm_up(settings: NodeSettings) -> Ready | Refused:

@@ -6,13 +6,14 @@ import itertools
 import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Any
 
 import msgspec
 
 from chaosckpt.commands.completeness import CompletenessModel, standard
 from chaosckpt.commands.labels import ends_of_saves, labelled, points
+from chaosckpt.commands.launches import Warmth, launcher_of
 from chaosckpt.commands.naming import (
     ROLLING,
     Naming,
@@ -25,11 +26,12 @@ from chaosckpt.commands.random_names import random_parts
 from chaosckpt.commands.rolling import made_anew
 from chaosckpt.engine.golden import cache
 from chaosckpt.engine.golden.command_facts import SHOWN, CommandFacts, Golden, facts_of
-from chaosckpt.engine.golden.command_run import Run, order_of, run_command
-from chaosckpt.engine.golden.reach import QUIESCENCE_BY_TIME, quiescence_when_held
+from chaosckpt.engine.golden.command_run import COLD, Run, order_of, run_command
+from chaosckpt.engine.golden.reach import QUIESCENCE_BY_TIME, quiescence_when_held, reach, single_step
 from chaosckpt.engine.golden.recovery import spread
 from chaosckpt.engine.golden.rewind import FilesInOut, rewind, rewound
-from chaosckpt.engine.node.rank_process import decode_path
+from chaosckpt.engine.golden.warm_launch import Launches, common_names, paths_of, unlike
+from chaosckpt.engine.node.rank_process import decoded_by
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.command_arena import files_in_out, why_shared
 from chaosckpt.engine.runner.deadlines import Deadlines
@@ -50,51 +52,89 @@ _PERMIT = " (permit with --allow or --allow-network)"
 
 
 class CommandGolden:
-    """Measures one command, on one arena after another: `open_arena` makes one that is warmed with the given modules."""
+    """Measures one command, on one arena after another: `open_arena` makes one that is as warm as it is told."""
 
     def __init__(
         self,
         scenario: Scenario,
         command: CommandSettings,
-        open_arena: Callable[[tuple[str, ...]], Arena],
+        open_arena: Callable[[Warmth], Arena],
         progress: Callable[[str], None],
     ) -> None:
         self.scenario = scenario
         self.command = command
         self.arena: Arena
-        self.modules: tuple[str, ...] = ()
+        self.warmth = COLD
         self._open_arena = open_arena
         self._progress = progress
         self._naming = Naming(self.command.checkpoints) if self.command.checkpoints else None
         self._remarks: list[str] = []
         self._numbers: tuple[int, ...] = ()
+        self._cold = Deadlines()
         self._nonces: tuple[str, ...] = ()
 
     def measure(self) -> tuple[Census, CommandFacts]:
         """The census and the facts. Raises UsageError, with what the command printed, where it doesn't run without any fault."""
         first, *others = self.scenario.topology.topologies
-        with closing(self._open_arena(())) as self.arena:
+        launches = Launches(self.command)
+        with closing(self._open_arena(COLD)) as self.arena:
             self._progress("golden run, cold")
-            cold = self._run(first, report_modules=True)
-            one = self._finished(cold, "the first golden run")
-        self.modules = one.modules
+            one = again = self._finished(self._run(first, learns=True), "the first golden run")
+            self._cold = Deadlines(golden_seconds=one.seconds, pauses=one.pauses)
+            first = launches.take(one, self.arena, first)
+            for other in others if launches.found else ():
+                self._progress(f"golden run of {other} ranks, cold")
+                self.arena.reset()
+                launches.take(self._finished(self._run(other, learns=True), "a golden run"), self.arena, other)
+        if one.modules and (launches.found or launches.alone):
+            # Both of this pair are cold, so that being warm can't hide what differs from run to run. In another directory, since what
+            # holds the path of {out} differs from trial to trial.
+            with closing(self._open_arena(COLD)) as self.arena:
+                self._progress("golden run, cold, second time")
+                again = self._finished(self._run(first), "the second golden run")
         glob = self._guess(one)
-        if one.modules:
-            self._progress("warming up")
-        # In another directory, since what holds the path of {out} differs from trial to trial.
-        with closing(self._open_arena(one.modules)) as self.arena:
-            self._progress("golden run, second time")
-            size = sum(operation.length or 0 for operation in one.trace if operation.address.op == "write")
-            record = "data" if size <= LARGEST_TRACE_BYTES else "operations"
-            two = self._finished(self._run(first, record=record), "the second golden run")
+        size = sum(operation.length or 0 for operation in one.trace if operation.address.op == "write")
+        record = "data" if size <= LARGEST_TRACE_BYTES else "operations"
+        with ExitStack() as opened:
+            two = self._warmest(opened, first, one, again, launches, record)
             one, two = self._alike(first, one, two, record)
             if glob is not None:
                 self._take(guessed([path for path, _, _ in one.files]) or glob)
             self._check(one, two)
+            self._again = again
             return self._measured(first, others, one, two, with_data=record == "data")
 
+    def _warmest(
+        self, opened: ExitStack, topology: Topology, one: Run, again: Run, launches: Launches, record: str
+    ) -> Run:
+        """A golden run in the warmest way that does what the cold ones did; its arena stays open."""
+        why = launches.why
+        for warmth in launches.warmths(one.modules):
+            if (warmth.modules, warmth.launches) != (self.warmth.modules, self.warmth.launches) or warmth == COLD:
+                opened.close()
+                self._progress("warming up" if warmth.modules else "golden run, second time")
+                # In another directory, for the same reason.
+                self.arena = opened.enter_context(closing(self._open_arena(warmth)))
+            self.warmth = warmth
+            if warmth.launches and self.arena.nodes[0].threads > 1:
+                why = (
+                    f"importing its modules leaves {self.arena.nodes[0].threads} threads running, which can't be forked"
+                )
+                continue
+            self._progress("golden run, warm" if warmth.modules else "golden run, second time")
+            self.arena.reset()
+            two = self._run(topology, record=record)
+            if warmth == COLD or (not warmth.launches and not warmth.short_end):
+                break
+            if not (differs := unlike(one, again, two, common_names(one, two))):
+                return two
+            why = f"every launch goes through {launcher_of(self.command.argv)}, cold: {differs}"
+        if why and (launches.found or launches.why):
+            self._remarks.append(why)
+        return self._finished(two, "the second golden run")
+
     def _run(self, topology: Topology, **more: Any) -> Run:
-        return run_command(self.arena, self.command, topology, progress=self._progress, **more)
+        return run_command(self.arena, self.command, topology, self.warmth, progress=self._progress, **more)
 
     def _alike(self, topology: Topology, one: Run, two: Run, record: str) -> tuple[Run, Run]:
         """Two golden runs in which the random parts of names read alike: run again where there are any.
@@ -103,7 +143,7 @@ class CommandGolden:
         """
         elsewhere = one
         for _ in range(_TRIES):
-            own, other = (self._decoded(_paths(run.trace)) for run in (one, two))
+            own, other = (self._decoded(paths_of(run)) for run in (one, two))
             found = random_parts(own, other, socket.gethostname())
             if not found:
                 break
@@ -119,8 +159,7 @@ class CommandGolden:
         return msgspec.structs.replace(one, files=files, result=elsewhere.result, told=elsewhere.told), two
 
     def _decoded(self, paths: Sequence[str]) -> list[str]:
-        nonces = [re.compile(pattern) for pattern in self._nonces]
-        return [decode_path(path, nonces) for path in paths]
+        return decoded_by(self._nonces)(paths)
 
     def _guess(self, run: Run) -> str | None:
         """Without a glob of the user's, the one that the files of a run suggest."""
@@ -152,9 +191,9 @@ class CommandGolden:
         self._numbers = self._numbered(first, two, naming) if naming.rolling and with_data else ()
         # What comes in one run and not in the other depends on luck: no fault is aimed at it, because it would often miss.
         runs = [_steady(self._golden(first, None, two), one)]
-        runs[0] = msgspec.structs.replace(runs[0], by_time=self._quiescent_by_time(runs[0]))
+        runs[0] = self._with_reach(runs[0])
         saved_at = ends_of_saves(two.trace, naming, self._numbers)
-        kept = [(first.world_size, self._by_step(run, tuple(saved_at), naming)) for run in (one, two)]
+        kept = [(first.world_size, self._by_step(run, tuple(saved_at), naming)) for run in (one, self._again, two)]
         resumed: list[Run] = []
         gaps: tuple[RecoveryGap, ...] = ()
         prefixes = 0
@@ -175,14 +214,35 @@ class CommandGolden:
                         resumed.append(again)
         measured = standard((files for _, files in kept), (world for world, _ in kept))
         if with_data:
-            gaps, prefixes = self._gaps(two.trace, saved_at, measured, naming)
+            gaps, prefixes = self._gaps(first, two.trace, saved_at, measured, naming)
         golden = Golden(
-            one=one, two=two, resumed=tuple(resumed), saved=tuple(saved_at), standard=measured,
+            one=one, again=self._again, two=two, resumed=tuple(resumed), saved=tuple(saved_at), standard=measured,
             numbers=self._numbers, rolling=naming.rolling, nonces=self._nonces,
         )  # fmt: skip
-        facts = facts_of(self.command, golden, self._remarks)
+        facts = msgspec.structs.replace(
+            facts_of(self.command, golden, self._remarks),
+            warmth=self.warmth,
+            launcher=launcher_of(self.command.argv),
+            cold=self._cold,
+            topology=first,
+        )
         census = Census(runs=tuple(runs), environment=cache.environment(), gaps=gaps, prefixes=prefixes)
         return census, facts
+
+    def _with_reach(self, run: GoldenRun) -> GoldenRun:
+        """How far the others get while one rank is held, and how rest is told then. Raises UsageError where it never comes to rest.
+
+        Of a tree of processes that its launcher started it isn't known which of them wait for which.
+        """
+        if self.warmth.launches and run.topology.world_size > 1 and not self.command.track:
+            self._progress("reach of every operation")
+            samples, by_time = single_step(
+                self.arena, order_of(self.arena, self.command, run.topology, self.warmth), run.topology, _deadlines(run)
+            )
+            if samples:
+                self._remarks += [QUIESCENCE_BY_TIME] if by_time else []
+                return msgspec.structs.replace(run, reach=reach(run, samples), by_time=by_time)
+        return msgspec.structs.replace(run, by_time=self._quiescent_by_time(run))
 
     def _quiescent_by_time(self, run: GoldenRun) -> bool:
         """Whether it comes to rest by time only while its first save is held. Raises UsageError where it never does."""
@@ -190,10 +250,9 @@ class CommandGolden:
         if place is None:
             return False
         self._progress("a run held at its first save, to see that all else comes to rest")
-        order = order_of(self.arena, self.command, run.topology)
-        deadlines = Deadlines(golden_seconds=max(2.5, run.duration_seconds), pauses=run.pauses)
+        order = order_of(self.arena, self.command, run.topology, self.warmth)
         by_time = quiescence_when_held(
-            self.arena, order, run.topology, deadlines, place, go_on=bool(self.command.track)
+            self.arena, order, run.topology, _deadlines(run), place, go_on=bool(self.command.track)
         ) in ("idle", "busy")
         self._remarks += [QUIESCENCE_BY_TIME] if by_time else []
         return by_time
@@ -264,11 +323,15 @@ class CommandGolden:
         rewind(self.arena, trace[: place + 1], len(self.command.track))
 
     def _gaps(
-        self, trace: Sequence[Operation], saved_at: Mapping[int, int], measured: CompletenessModel, naming: Naming
+        self,
+        first: Topology,
+        trace: Sequence[Operation],
+        saved_at: Mapping[int, int],
+        measured: CompletenessModel,
+        naming: Naming,
     ) -> tuple[tuple[RecoveryGap, ...], int]:
         """At which operations after the first finished save no complete checkpoint as new as the last one lies on storage."""
         labels = labelled(trace, naming, self._numbers)
-        first = self.scenario.topology.topologies[0]
         worlds = dict.fromkeys(saved_at, first.world_size)
         first_end = min(saved_at.values(), default=len(trace))
         telling = [
@@ -341,9 +404,9 @@ def _steady(run: GoldenRun, other: Run) -> GoldenRun:
     )
 
 
-def _paths(trace: Sequence[Operation]) -> list[str]:
-    """Every path of a run, as it was."""
-    return [path for operation in trace for path in (operation.raw, operation.destination) if path is not None]
+def _deadlines(run: GoldenRun) -> Deadlines:
+    """Those of a run in which operations are held."""
+    return Deadlines(golden_seconds=max(2.5, run.duration_seconds), pauses=run.pauses)
 
 
 def _new_steps(files: StepFiles, resumed_from: int) -> StepFiles:

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 import msgspec
 
 from chaosckpt.commands.completeness import CompletenessModel
+from chaosckpt.commands.launches import Warmth
 from chaosckpt.commands.output import samples_by_step
 from chaosckpt.engine.golden.command_run import Run
 from chaosckpt.engine.runner.command_arena import same_result
+from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.errors import UsageError
 from chaosckpt.model.scenario import CommandSettings
+from chaosckpt.model.topology import Topology
 
 SHOWN = 1500
 _MORE = {
@@ -41,13 +44,23 @@ class CommandFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What the command tried and was not let do, though it finished."""
     remarks: tuple[str, ...] = ()
     """What could not be judged, and why, in sentences."""
+    warmth: Warmth = Warmth()
+    """How it is launched."""
+    launcher: str = ""
+    """What starts its ranks when its user runs it, in a word."""
+    cold: Deadlines = Deadlines()
+    """How long that way may take."""
+    topology: Topology | None = None
+    """That of its golden runs, whose ranks may be more than its command line tells."""
 
 
 class Golden(msgspec.Struct, frozen=True, kw_only=True):
-    """The golden runs of a command: two from the start, and one from each step that the second saved."""
+    """The golden runs of a command: from the start, and from each step that `two` saved. Where `two` was warm the others were cold."""
 
     one: Run
     two: Run
+    again: Run | None = None
+    """A second cold one, where `two` was warm."""
     resumed: tuple[Run, ...] = ()
     saved: tuple[int, ...] = ()
     """The steps that the second run saved."""
@@ -55,6 +68,11 @@ class Golden(msgspec.Struct, frozen=True, kw_only=True):
     numbers: tuple[int, ...] = ()
     rolling: bool = False
     nonces: tuple[str, ...] = ()
+
+    @property
+    def others(self) -> tuple[Run, ...]:
+        """The runs from the start beside `two`."""
+        return (self.one,) if self.again is None else (self.one, self.again)
 
 
 def facts_of(command: CommandSettings, golden: Golden, remarks: Sequence[str]) -> CommandFacts:
@@ -66,7 +84,7 @@ def facts_of(command: CommandSettings, golden: Golden, remarks: Sequence[str]) -
         "saved": "saved" in judged,
         "result": command.result is not None or command.result_command is not None,
     }
-    steady = samples_by_step(golden.one.told) == samples_by_step(two.told)
+    steady = all(samples_by_step(run.told) == samples_by_step(two.told) for run in golden.others)
     return CommandFacts(
         checkpoints=command.checkpoints,
         numbers=golden.numbers,
@@ -131,7 +149,9 @@ def _result(command: CommandSettings, golden: Golden, remarks: list[str]) -> lis
     one, two = golden.one.result, golden.two.result
     if one is None or two is None:
         return []
-    if not same_result(one, two, command):
+    differing = [run.result for run in golden.others if run.result and not same_result(run.result, two, command)]
+    if differing:
+        one = differing[0]
         remarks.append(
             f"two golden runs ended with different results ({one} and {two}): the command is not deterministic, so the results of "
             "resumed runs are not judged"

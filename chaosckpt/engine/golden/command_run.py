@@ -7,21 +7,22 @@ from collections.abc import Callable
 
 import msgspec
 
+from chaosckpt.commands.launches import Executed, Warmth
 from chaosckpt.commands.naming import FileSeen
 from chaosckpt.commands.output import matches, told
 from chaosckpt.engine.golden.waiting import Waiting
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.attempt import AttemptRun
-from chaosckpt.engine.runner.command_arena import files_in_out, out_of, result_of
+from chaosckpt.engine.runner.command_arena import files_in_out, program_of, result_of
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.wire.orders import AttemptOrder
-from chaosckpt.engine.wire.programs import CommandProgram
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Pauses
 from chaosckpt.model.operation import Operation
 from chaosckpt.model.scenario import CommandSettings
 from chaosckpt.model.topology import Topology
 
+COLD = Warmth()
 _PATIENT = Deadlines(golden_seconds=60.0, floor_seconds=30.0)
 
 
@@ -40,20 +41,24 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     pauses: Pauses = Pauses()
     waited: str = ""
     """How it stood still, if it did for long."""
+    executed: tuple[Executed, ...] = ()
+    """How its ranks were started, where that was asked."""
 
     def said(self, pattern: str | None, what: str) -> list[int | None]:
         """The numbers in the lines that match, in order, and those that were told by the probe."""
         return [*(step for step, _ in matches(self.output, pattern)), *(at.step for at in self.told if at.what == what)]
 
 
-def order_of(arena: Arena, command: CommandSettings, topology: Topology, *, resuming: bool = False) -> AttemptOrder:
+def order_of(
+    arena: Arena, command: CommandSettings, topology: Topology, warmth: Warmth = COLD, *, resuming: bool = False
+) -> AttemptOrder:
     """What the node is told for a run of the command without faults."""
     return AttemptOrder(
         attempt=int(resuming),
         intent="resume" if resuming else "start",
         world_size=topology.world_size,
         places=(),
-        program=CommandProgram(argv=command.words(out_of(arena), topology.world_size, resuming=resuming)),
+        program=program_of(arena, command, warmth, topology.world_size, resuming=resuming),
     )
 
 
@@ -61,17 +66,20 @@ def run_command(
     arena: Arena,
     command: CommandSettings,
     topology: Topology,
+    warmth: Warmth = COLD,
     *,
     resuming: bool = False,
     record: str = "operations",
-    report_modules: bool = False,
+    learns: bool = False,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Run:
-    """Run the command once, without faults, on the storage as it is. `progress` is told where it stands still."""
-    order = msgspec.structs.replace(order_of(arena, command, topology, resuming=resuming), record=record)
-    if report_modules:
-        program = msgspec.structs.replace(order.program, modules_file=str(arena.directory / "logs" / "modules.txt"))
-        order = msgspec.structs.replace(order, program=program)
+    """Run the command once, without faults, on the storage as it is. `progress` is told where it stands still.
+
+    With `learns` it is noted how its ranks are started, and what they import.
+    """
+    order = msgspec.structs.replace(order_of(arena, command, topology, warmth, resuming=resuming), record=record)
+    if learns:
+        order = msgspec.structs.replace(order, program=msgspec.structs.replace(order.program, learns=True))
     events: list[j.AnyEvent] = []
     started = time.monotonic()
     waiting = Waiting("a golden recovery" if resuming else "a golden run", progress)
@@ -92,4 +100,5 @@ def run_command(
         told=tuple(told(output.told, int(resuming))),
         pauses=node.pauses(),
         waited=waiting.last,
+        executed=output.executed,
     )

@@ -88,9 +88,9 @@ class _Steps(Listener):
 
 
 def single_step(
-    arena: Arena, order: AttemptOrder, topology: Topology, deadlines: Deadlines, steps: int
+    arena: Arena, order: AttemptOrder, topology: Topology, deadlines: Deadlines, steps: int = 0
 ) -> tuple[Samples, bool]:
-    """How far the peers get at every operation of every rank, and its own training, which has this many steps; whether rest was
+    """How far the peers get at every operation of every rank, and its own training, where its steps are known; whether rest was
     told by time anywhere.
 
     `order` is the golden attempt's. The storage is emptied before each run, so the attempt must be one from the start.

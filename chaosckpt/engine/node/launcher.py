@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from typing import NoReturn
 
 import msgspec
 
@@ -59,6 +60,7 @@ class Launcher:
         self.channel: Channel | None = channel
         self.dead = False
         self._exits: list[tuple[int, int]] = []
+        self._store: socket.socket | None = None
         cold = settings.launch == "exec" or (settings.command is not None and not settings.command.warm)
         if cold or answer.threads != 1:
             # A parent with threads can't be forked safely: its ranks start cold, which is slow but right.
@@ -111,12 +113,38 @@ class Launcher:
             process.returncode = 0  # the node's loop reaps it, by waitpid; Popen must not try
             return process.pid
         socket.send_fds(self.channel.connection, [b"f"], [connection, log])
+        return self._await_fork()
+
+    def _await_fork(self) -> int:
         while True:
             message = self._receive()
             if isinstance(message, Forked):
                 return message.pid
             if isinstance(message, Reaped):
                 self._exits.append((message.pid, message.status))
+
+    def new_store(self) -> int:
+        """The port of a new and empty store by which ranks can meet. It is kept by a process that no rank's end concerns.
+
+        Raises HarnessError where that process dies.
+        """
+        if self._store is None:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs, open(os.devnull, "wb") as silence:
+                assert self.channel is not None
+                socket.send_fds(self.channel.connection, [b"s"], [theirs.fileno(), silence.fileno()])
+                self._await_fork()
+            self._store = ours
+        try:
+            self._store.sendall(b"n")
+            return int(self._store.recv(16) or 0) or self._storeless()
+        except (OSError, ValueError):
+            return self._storeless()
+
+    def _storeless(self) -> NoReturn:
+        raise HarnessError(
+            "the process that keeps the ranks' store died; chaosckpt makes it from torch.distributed, which this interpreter must have"
+        )
 
     def _receive(self) -> ForkServerMessage:
         assert self.channel is not None
@@ -142,6 +170,8 @@ class Launcher:
 
     def close(self) -> None:
         """End the fork server; it kills what it forked."""
+        if self._store is not None:
+            self._store.close()
         if self.channel is not None:
             self.channel.close()
         self._process.send_signal(signal.SIGCONT)  # one that was stopped is to see the end of its channel
@@ -150,3 +180,10 @@ class Launcher:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def free_port() -> int:
+    """A TCP port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

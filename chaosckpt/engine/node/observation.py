@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
+from chaosckpt.commands.launches import HOOK, Executed
 from chaosckpt.commands.naming import Naming
 from chaosckpt.engine.node.phase import ObservedPhase, Phase, ReportedPhase
 from chaosckpt.engine.wire.orders import AttemptOrder, CommandNodeSettings, NodeSettings
@@ -36,8 +37,8 @@ class Observation(Protocol):
     def reported(self, report: Report) -> bool:
         """Take note of a report. False where it is nothing that the trial runner is to know."""
 
-    def output(self, printed: str) -> CommandOutput:
-        """What this program left to be read beside its files."""
+    def output(self, printed: str, executed: tuple[Executed, ...]) -> CommandOutput:
+        """What this program left to be read beside its files; `executed` are the processes of ranks that it has started."""
 
 
 class JobObservation:
@@ -58,7 +59,7 @@ class JobObservation:
         self.phase.report(report)
         return True
 
-    def output(self, printed: str) -> CommandOutput:
+    def output(self, printed: str, executed: tuple[Executed, ...]) -> CommandOutput:
         """See Observation."""
         return CommandOutput()
 
@@ -79,7 +80,7 @@ class CommandObservation:
         self._read: set[int] = set()
         self._told = Path(node.environment[VARIABLE])
         self._told.unlink(missing_ok=True)
-        self._modules = Path(program.modules_file) if program.modules_file else None
+        self._hooked = Path(node.environment[HOOK]) if HOOK in node.environment else None
 
     def performed(self, operation: Operation) -> None:
         """See Observation."""
@@ -91,15 +92,20 @@ class CommandObservation:
         """See Observation. A command reports nothing."""
         return False
 
-    def output(self, printed: str) -> CommandOutput:
+    def output(self, printed: str, executed: tuple[Executed, ...]) -> CommandOutput:
         """See Observation."""
         assert self.guard is not None
+        files: list[Path] = []
+        if self._hooked is not None:
+            ranks = [self._hooked / f"{process.pid}.modules" for process in executed]
+            files = ranks or sorted(self._hooked.glob("*.modules"))
         return CommandOutput(
             printed=printed,
             refused=tuple(self.guard.refused),
-            modules=() if self._modules is None else _lines(self._modules),
+            modules=tuple(dict.fromkeys(name for file in files for name in _lines(file))),
             told=_lines(self._told),
             read=tuple(sorted(self._read)),
+            executed=executed,
         )
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from chaosckpt.commands.launches import Executed
 from chaosckpt.commands.random_names import without_random
 from chaosckpt.engine.node.armed import ArmedFaults, Strike
 from chaosckpt.engine.node.observation import Observation
@@ -52,6 +53,8 @@ class NodeAttempt(NamedTuple):
     gated: bool
     nonces: Sequence[re.Pattern[str]]
     progress: Progress
+    learns: bool = False
+    """Whether it is noted how ranks are started that a process starts by itself."""
 
 
 class RankProcess:
@@ -95,6 +98,7 @@ class RankProcess:
         """What its rank reported and is not to go on from before the trial runner says so."""
         self._strikes: dict[int, Strike] = {}
         self._announced: set[tuple[int, int, int]] = set()
+        self._executed: tuple[Executed, ...] = ()
 
     @property
     def first(self) -> int:
@@ -129,7 +133,7 @@ class RankProcess:
             hidden=self._hidden,
             low_descriptors=self.observation.low_descriptors,
             guard=self.observation.guard,
-            many_ranks=len(self.ranks) > 1,
+            many_ranks=len(self.ranks) > 1 or self._attempt.learns,
         )
         if not self._answer(b"g"):
             return False
@@ -367,15 +371,17 @@ class RankProcess:
                 continue  # it ended meanwhile
         return True
 
-    def terminate(self) -> None:
-        """SIGTERM to the process itself, as a scheduler sends it."""
+    def terminate(self, by: Cause) -> None:
+        """SIGTERM to the process itself, as a scheduler or a launcher sends it."""
         if self.status is None:
-            self.by = "fault"
+            if self.by == "self":
+                self.by = by
             os.kill(self.pid, signal.SIGTERM)
 
     def close(self) -> None:
         """Free what belongs to an ended rank."""
         if self.gate is not None:
+            self._executed = tuple(Executed(*found) for found in self.gate.executions)
             self.gate.close()
             self.gate = None
         self.channel.close()
@@ -391,7 +397,7 @@ class RankProcess:
 
     def output(self) -> CommandOutput:
         """What its program left to be read beside its files."""
-        return self.observation.output(self.end_of_log(LOG_BYTES))
+        return self.observation.output(self.end_of_log(LOG_BYTES), self._executed)
 
     def trim_log(self) -> None:
         """Give back the space of what it printed, but for the end that is kept: a program may print without end."""
@@ -416,6 +422,12 @@ class RankProcess:
 def _without_data(operation: Operation) -> Operation:
     raw, destination = printable(operation.raw), operation.destination and printable(operation.destination)
     return msgspec.structs.replace(operation, data=None, raw=raw, destination=destination)
+
+
+def decoded_by(nonces: Sequence[str]) -> Callable[[Sequence[str]], list[str]]:
+    """What reads as `*`, in each of some paths, the parts that match one of these expressions."""
+    patterns = [re.compile(pattern) for pattern in nonces]
+    return lambda paths: [decode_path(path, patterns) for path in paths]
 
 
 def decode_path(path: str, nonces: Sequence[re.Pattern[str]]) -> str:

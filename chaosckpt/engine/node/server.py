@@ -26,9 +26,9 @@ import msgspec
 from chaosckpt.commands.naming import FileSeen
 from chaosckpt.engine.node import network
 from chaosckpt.engine.node.armed import ArmedFaults
-from chaosckpt.engine.node.launcher import Launcher
+from chaosckpt.engine.node.launcher import Launcher, free_port
 from chaosckpt.engine.node.mutation import mutate
-from chaosckpt.engine.node.observation import observation_of
+from chaosckpt.engine.node.observation import Observation, observation_of
 from chaosckpt.engine.node.progress import Progress
 from chaosckpt.engine.node.rank_process import NodeAttempt, RankProcess, decode_path
 from chaosckpt.engine.node.sampling import SocketCounters, describe, sample
@@ -157,7 +157,7 @@ class NodeServer:
             case r.Wake():
                 return self.wake(request.rank)
             case r.Terminate():
-                self.terminate(request.ranks)
+                self.terminate(request.ranks, request.by)
             case r.Activate():
                 self.armed.activate(request.fault, request.on)
             case r.Resume():
@@ -208,18 +208,27 @@ class NodeServer:
         self.armed = ArmedFaults(faults, order.step_rank, order.hold_at)
         gate = self.settings.gate
         self.progress = Progress()
-        attempt = NodeAttempt(self.armed, order.record, self.push, self.order, gate, self.nonces, self.progress)
+        program = order.program
+        learns = isinstance(program, CommandProgram) and program.learns
+        attempt = NodeAttempt(self.armed, order.record, self.push, self.order, gate, self.nonces, self.progress, learns)
+        if isinstance(program, CommandProgram) and program.launch is not None:
+            port = self.launcher.new_store() if program.launch.has_agent_store else free_port()
+            order = msgspec.structs.replace(order, program=msgspec.structs.replace(program, port=port))
+        # The ranks of a command share what is known of it: which save an operation is of shows in those of its peers, too.
+        shared = observation_of(order, self.settings, self.made) if isinstance(program, CommandProgram) else None
         for places in _trees(order):
-            self._launch(order, places, attempt)
+            self._launch(order, places, attempt, shared)
         if self.launcher.channel is not None:
             self._serve_fork_server()  # exits that came in between are with the launcher, and no descriptor tells of them
 
-    def _launch(self, order: AttemptOrder, places: Sequence[Place], attempt: NodeAttempt) -> None:
+    def _launch(
+        self, order: AttemptOrder, places: Sequence[Place], attempt: NodeAttempt, shared: Observation | None
+    ) -> None:
         """Launch one process that runs the ranks of these places."""
         ours, theirs = pair()
         log = Path(self.settings.directory) / f"attempt-{order.attempt}-rank-{places[0].rank}.log"
         tracked = {} if self.settings.command is None else self.settings.command.tracked
-        observation = observation_of(order, self.settings, self.made)
+        observation = shared or observation_of(order, self.settings, self.made)
         launched = time.monotonic()
         with open(log, "wb") as stream, theirs:
             pid = self.launcher.launch(theirs.fileno(), stream.fileno())
@@ -311,11 +320,11 @@ class NodeServer:
         """SIGCONT a rank that was suspended, and everything that it started. False when it isn't there."""
         return any(process.wake(rank) for process in self.trees)
 
-    def terminate(self, ranks: Sequence[int]) -> None:
+    def terminate(self, ranks: Sequence[int], by: Cause) -> None:
         """SIGTERM some ranks; a process that runs several gets it as a whole."""
         for process in self.trees:
             if not set(process.ranks).isdisjoint(ranks):
-                process.terminate()
+                process.terminate(by)
 
     def resume(self, fault: int) -> None:
         """Let go what the fault of this index held (-1: a single step)."""
@@ -372,7 +381,11 @@ class NodeServer:
 
     def output(self) -> r.CommandOutput:
         """What the command of this attempt left to be read; ranks with a target leave nothing so."""
-        return self.trees[0].output() if self.trees else r.CommandOutput()
+        outputs = [tree.output() for tree in self.trees]
+        if not outputs:
+            return r.CommandOutput()
+        # All but what was printed is known of the command as a whole.
+        return msgspec.structs.replace(outputs[0], printed="".join(output.printed for output in outputs))
 
     def use(self, settings: NodeSettings) -> None:
         """From now on ranks run another target or workload; what the fork server has warmed stays warm."""
@@ -463,8 +476,10 @@ class NodeServer:
 
 
 def _trees(order: AttemptOrder) -> list[Sequence[Place]]:
-    """The places of each process to be launched: a command starts its ranks by itself, all others are launched rank by rank."""
-    return [order.places] if isinstance(order.program, CommandProgram) else [(place,) for place in order.places]
+    """The places of each process to be launched: rank by rank, unless a command is to start its ranks by itself."""
+    if isinstance(order.program, CommandProgram) and order.program.launch is None:
+        return [order.places]
+    return [(place,) for place in order.places]
 
 
 def main() -> None:

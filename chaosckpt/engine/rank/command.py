@@ -5,8 +5,10 @@ Standard library and the harness's own wire only: whatever a script imports is t
 
 from __future__ import annotations
 
+import atexit
 import builtins
 import contextlib
+import hashlib
 import importlib.machinery
 import importlib.util
 import io
@@ -17,28 +19,16 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 from collections.abc import Sequence
 from importlib.abc import InspectLoader
 from types import CodeType, ModuleType, TracebackType
+from typing import NoReturn
 
+from chaosckpt.commands.launches import PORT, script_of
 from chaosckpt.engine.wire.orders import RankOrder
 from chaosckpt.engine.wire.programs import CommandProgram
 from chaosckpt.gate.install import pass_gate
-
-FLAGS_THAT_FIT = frozenset({"-u"})
-"""Options of the interpreter that a warm one can have, too: its output is never kept back."""
-
-
-def script_of(argv: Sequence[str]) -> tuple[str, bool, tuple[str, ...]] | None:
-    """(file or module, whether it is a module, its arguments) of `python [-u] SCRIPT ...`; None for any other command."""
-    words = list(argv[1:])
-    while words and words[0] in FLAGS_THAT_FIT:
-        words.pop(0)
-    if len(words) > 1 and words[0] == "-m":
-        return words[1], True, tuple(words[2:])
-    if words and not words[0].startswith("-"):
-        return words[0], False, tuple(words[1:])
-    return None
 
 
 class Command:
@@ -53,12 +43,21 @@ class Command:
         self.connection = connection
         self.program = program
         self.cold_path = cold_path
+        self.argv = program.argv
+        self.environment = node.environment
+        self.directory = node.directory
+        self.rank = order.place.rank
+        self.attempt = order.attempt.attempt
+        if program.launch is not None:
+            launched = program.launch.ranks[order.place.rank]
+            self.argv, self.directory = launched.argv, launched.directory
+            self.environment = launched.environment | {PORT: str(program.port)}
 
     def run(self) -> None:
         """Become the command by exec, or run its script as `__main__` here, where this interpreter is warm."""
         os.environ.clear()
-        os.environ.update(self.node.environment)
-        os.chdir(self.node.directory)
+        os.environ.update(self.environment)
+        os.chdir(self.directory)
         # The gate is asked about connections where they aren't allowed.
         pass_gate(self.connection, low_descriptors=True, network=not self.node.network)
         # A program may close every descriptor from 3 on, and use their numbers: nothing of the harness's is to be among them.
@@ -70,9 +69,9 @@ class Command:
 
     def execute(self) -> None:
         """Become the command. Exits like a shell where there is no such command, saying so on standard error."""
-        argv = self.program.argv
+        argv = self.argv
         try:
-            os.execvpe(argv[0], list(argv), self.node.environment)  # noqa: S606 - it is what the user asked for
+            os.execvpe(argv[0], list(argv), self.environment)  # noqa: S606 - it is what the user asked for
         except OSError as error:
             sys.stderr.write(f"{argv[0]}: {error.strerror}\n")
             sys.stderr.flush()
@@ -83,18 +82,31 @@ class Command:
 
         `cold_path` is what a cold interpreter has in sys.path behind the script's own directory.
         """
-        argv = self.program.argv
+        argv = self.argv
         script = script_of(argv)
         assert script is not None
         _look_cold(script[0], cold_path, is_module=script[1], unbuffered="-u" in argv[1:2])
+        _seed(self.rank, self.attempt)
         sys.argv = [script[0], *script[2]]
-        try:
-            code = _run(script[0], is_module=script[1])
-        finally:
-            if self.program.modules_file:
-                with contextlib.suppress(OSError), open(self.program.modules_file, "w", encoding="utf-8") as file:
-                    file.write("\n".join(sys.modules))
+        code = _run(script[0], is_module=script[1])
+        if self.program.short_end:
+            _end(code)
         raise SystemExit(code)
+
+
+def _end(code: int) -> NoReturn:
+    """End this process with what a script has registered for its end, but without tearing its modules down.
+
+    That takes most of the time of a short run once torch is among them, and does nothing that is seen from outside, unless some
+    object writes when it is collected.
+    """
+    for end in (threading._shutdown, atexit._run_exitfuncs):  # type: ignore[attr-defined]
+        with contextlib.suppress(Exception):
+            end()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # closed by the script, or its reader has gone
+            stream.flush()
+    os._exit(code & 0xFF)
 
 
 def _run(script: str, *, is_module: bool) -> int:
@@ -176,15 +188,25 @@ def _own_frames(found: TracebackType | None) -> TracebackType | None:
     return found
 
 
+def _seed(rank: int, attempt: int) -> None:
+    """Seed the global generators that a script may use without seeding them: anew for each rank and attempt, and always the same.
+
+    In cold interpreters they differ from run to run, as the two cold golden runs show; forks of one interpreter would all draw the
+    same.
+    """
+    seed = int.from_bytes(hashlib.blake2b(f"chaosckpt/{rank}/{attempt}".encode(), digest_size=4).digest())
+    random.seed(seed)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.random.seed(seed)
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.default_generator.manual_seed(seed)
+
+
 def _look_cold(script: str, cold_path: Sequence[str], *, is_module: bool, unbuffered: bool) -> None:
     """Take away what a cold interpreter would not show."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "chaosckpt"]:
         del sys.modules[name]
     tempfile.tempdir = None
-    random.seed()
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        numpy.random.seed(None)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - it is the process's standard input to its end

@@ -10,25 +10,30 @@ import subprocess
 import sys
 from pathlib import Path
 
+from chaosckpt.commands.launches import HOOK, Warmth, script_of
 from chaosckpt.commands.naming import FileSeen
+from chaosckpt.engine import rank
 from chaosckpt.engine.node import network
-from chaosckpt.engine.rank.command import script_of
 from chaosckpt.engine.runner.arena import Arena, new_directory
 from chaosckpt.engine.runner.node_client import LocalNode
 from chaosckpt.engine.wire.orders import CommandNodeSettings, NodeSettings
+from chaosckpt.engine.wire.programs import CommandProgram
 from chaosckpt.model.scenario import OUT, CommandSettings, Scenario
 from chaosckpt.probe import VARIABLE
+
+TEMPORARY = "tmp"
+"""The tier of a command's temporary files."""
 
 
 class CommandArena(Arena):
     """Where one command is run again and again; its tiers are `out` and `tmp`."""
 
     node_tiers = ()
-    shared_tiers = ("out", "tmp")
+    shared_tiers = ("out", TEMPORARY)
 
     def tiers(self, node: int) -> dict[str, str]:
         """The directory of each storage tier."""
-        return {"out": str(self.directory / "out"), "tmp": str(self.directory / "tmp")}
+        return {"out": str(self.directory / "out"), TEMPORARY: str(self.directory / "tmp")}
 
 
 def out_of(arena: Arena) -> str:
@@ -41,18 +46,31 @@ def files_in_out(arena: Arena) -> list[FileSeen]:
     return arena.nodes[0].manifest("out", out_of(arena))
 
 
-def open_command_arena(scenario: Scenario, command: CommandSettings, modules: tuple[str, ...] = ()) -> Arena:
-    """An arena for a command on this machine, warmed with these modules where the command can be forked."""
+def program_of(
+    arena: Arena, command: CommandSettings, warmth: Warmth, world_size: int, *, resuming: bool = False
+) -> CommandProgram:
+    """What the node is told to run, for one launch of so many ranks."""
+    launch = warmth.launch(world_size)
+    if launch is not None:
+        added = command.added(out_of(arena), world_size) if resuming else ()
+        launch = launch.placed(str(arena.directory)).resuming(added)
+    return CommandProgram(
+        argv=command.words(out_of(arena), world_size, resuming=resuming), launch=launch, short_end=warmth.short_end
+    )
+
+
+def open_command_arena(scenario: Scenario, command: CommandSettings, warmth: Warmth) -> Arena:
+    """An arena for a command on this machine, as warm as that."""
     with new_directory(scenario.storage.shared) as directory:
-        for name in ("logs", "out", "tmp"):
+        for name in ("logs", "logs/hook", "out", "tmp"):
             (directory / name).mkdir()
         settings = NodeSettings(
             target="",
             options={},
             workload=scenario.workload,
-            modules=modules,
+            modules=warmth.modules,
             directory=str(directory / "logs"),
-            command=_node_settings(command, directory),
+            command=_node_settings(command, directory, warmth),
         )
         return CommandArena([LocalNode(settings)], directory, directory)
 
@@ -71,12 +89,18 @@ def why_shared(command: CommandSettings) -> str:
     return problem and f"{problem}, so that {shared}"
 
 
-def _node_settings(command: CommandSettings, directory: Path) -> CommandNodeSettings:
+def _node_settings(command: CommandSettings, directory: Path, warmth: Warmth) -> CommandNodeSettings:
     writable = (str(directory / "logs"), *_caches())
+    warm = bool(warmth.modules)
+    own = environment(directory)
+    if warmth.launches:
+        own = warmth.launches[0].placed(str(directory)).common
+    elif not warm:
+        own = hooked(own, directory)
     return CommandNodeSettings(
-        environment=environment(directory),
+        environment=own,
         directory=os.path.abspath(command.directory),
-        warm=is_forked(command),
+        warm=warm,
         tracked={
             f"track{number}": os.path.abspath(os.path.join(command.directory, path))
             for number, path in enumerate(command.track)
@@ -88,12 +112,26 @@ def _node_settings(command: CommandSettings, directory: Path) -> CommandNodeSett
     )
 
 
+def hooked(environment: dict[str, str], directory: Path) -> dict[str, str]:
+    """The environment in which every interpreter of a cold tree reports to the arena of this directory."""
+    paths = [str(Path(rank.__file__).with_name("hook")), environment.get("PYTHONPATH", "")]
+    return environment | {HOOK: str(directory / "logs" / "hook"), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
 def environment(directory: Path) -> dict[str, str]:
-    """The user's own environment, with a temporary directory of the harness's, one thread unless told otherwise, and no CUDA."""
+    """The user's own environment, with a temporary directory of the harness's, one thread unless told otherwise, and no CUDA.
+
+    Strings have the same hashes in every interpreter, as forks of one have them anyway.
+    """
     found = dict(os.environ)
     found["TMPDIR"] = str(directory / "tmp")
     found[VARIABLE] = str(directory / "logs" / "probe.jsonl")
-    for name, value in (("OMP_NUM_THREADS", "1"), ("PYTHONUNBUFFERED", "1"), ("TOKENIZERS_PARALLELISM", "false")):
+    for name, value in (
+        ("OMP_NUM_THREADS", "1"),
+        ("PYTHONUNBUFFERED", "1"),
+        ("TOKENIZERS_PARALLELISM", "false"),
+        ("PYTHONHASHSEED", "0"),
+    ):
         found.setdefault(name, value)
     found["PYTHONDONTWRITEBYTECODE"] = "1"
     return found

@@ -100,7 +100,7 @@ class FaultControl:
     def terminate(self, ranks: Sequence[int]) -> None:
         """See JobControl."""
         for node in self._ranks.nodes:
-            node.terminate(ranks)
+            node.terminate(ranks, "fault")
 
     def lose_node(self, node: int) -> None:
         """See JobControl."""

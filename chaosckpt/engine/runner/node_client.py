@@ -44,6 +44,8 @@ class Node(Protocol):
     address: str
     facts: TargetFacts
     modules: tuple[str, ...]
+    threads: int
+    """Of its fork server, once that had imported them: more than one, and ranks are started cold."""
     inbox: Inbox | None
 
     # The job
@@ -84,8 +86,8 @@ class Node(Protocol):
     def wake(self, rank: int) -> bool:
         """SIGCONT a rank that was suspended, and all that it started. False when it isn't there."""
 
-    def terminate(self, ranks: Sequence[int]) -> None:
-        """SIGTERM some ranks; a command of several ranks gets it as a whole."""
+    def terminate(self, ranks: Sequence[int], by: Cause) -> None:
+        """SIGTERM some ranks; a command that starts its ranks by itself gets it as a whole."""
 
     def activate(self, fault: int, on: bool) -> None:
         """The fault of this index is in force from now on, or is over (its Memory.took_effect)."""
@@ -180,7 +182,7 @@ class ConnectedNode(Node):
             self._channel.close()
             self._refused()
             raise (UsageError if answer.usage else HarnessError)(answer.why)
-        self.facts, self.modules = answer.facts, answer.modules
+        self.facts, self.modules, self.threads = answer.facts, answer.modules, answer.threads
         self._reader = threading.Thread(target=self._read, name="chaosckpt-node-reader", daemon=True)
         self._reader.start()
 
@@ -278,8 +280,8 @@ class ConnectedNode(Node):
     def wake(self, rank: int) -> bool:
         return self._ask(r.Wake(rank))
 
-    def terminate(self, ranks: Sequence[int]) -> None:
-        self._ask(r.Terminate(tuple(ranks)))
+    def terminate(self, ranks: Sequence[int], by: Cause) -> None:
+        self._ask(r.Terminate(tuple(ranks), by))
 
     def activate(self, fault: int, on: bool) -> None:
         self._ask(r.Activate(fault, on))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import queue
 import time
@@ -14,6 +15,7 @@ from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.runner.node_client import Inbox, Node
 from chaosckpt.engine.runner.quiescence import Quiescence, QuiescenceWatch
 from chaosckpt.engine.wire.orders import AttemptOrder, Place
+from chaosckpt.engine.wire.programs import CommandProgram
 from chaosckpt.engine.wire.reports import Cause, Exited, Push, Rendezvous, Trouble
 from chaosckpt.errors import HarnessError
 from chaosckpt.model import journal as j
@@ -22,6 +24,8 @@ from chaosckpt.model.topology import Topology
 Record = Callable[[j.AnyEvent], None]
 TICK_SECONDS = 1.0
 SAMPLE_SECONDS = 0.002
+LAUNCHER_SECONDS = 0.1
+"""So long it takes torchrun to notice that a rank has ended (--monitor-interval)."""
 
 
 class NotArrived(Exception):
@@ -61,11 +65,15 @@ class Ranks:
         self._deadlines = deadlines
         self._watch = QuiescenceWatch(deadlines)
         self._inbox: Inbox = queue.SimpleQueue()
+        self._launched_for_launcher = False
+        self._terminate_at: float | None = None
 
     def launch(self, order: AttemptOrder, hold_steps: Mapping[int, tuple[int, ...]]) -> None:
         """Start every rank of the topology on its node."""
         count = len(self.topology.ranks)
         self.nodes = self.arena.distinct(count)
+        program = order.program
+        self._launched_for_launcher = isinstance(program, CommandProgram) and program.launch is not None
         started = time.monotonic()
         for node in self.nodes:
             node.inbox = self._inbox
@@ -82,9 +90,12 @@ class Ranks:
 
     def pump(self, timeout_seconds: float) -> bool:
         """Take in what the nodes report, waiting for the first report so long. False when none came."""
+        if self._terminate_at is not None:
+            timeout_seconds = max(0.0, min(timeout_seconds, self._terminate_at - time.monotonic()))
         try:
             node, message = self._inbox.get(timeout=timeout_seconds)
         except queue.Empty:
+            self._end_survivors()
             return False
         self.last_progress = time.monotonic()
         self._take(node, message)
@@ -136,6 +147,17 @@ class Ranks:
         self._record(
             j.RankExited(attempt=self._attempt, rank=rank, exit_code=code, signal=signal, by=by, stderr_tail=tail)
         )
+        if self._launched_for_launcher and code != 0 and self.alive and self._terminate_at is None:
+            self._terminate_at = time.monotonic() + LAUNCHER_SECONDS
+
+    def _end_survivors(self) -> None:
+        """Do what a launcher does once a rank has ended badly: SIGTERM to the others, and SIGKILL after a grace."""
+        if self._terminate_at is None or time.monotonic() < self._terminate_at or not self.alive:
+            return
+        self._terminate_at = math.inf
+        for node in self.nodes:
+            node.terminate(sorted(self.alive - self.stopped), "harness")
+        self.survivors_until = max(self.survivors_until or 0.0, time.monotonic() + self._deadlines.grace_seconds)
 
     # How far they are
 

@@ -110,6 +110,15 @@ class Subject(ABC):
     def open_arena(self) -> Arena:
         """An arena on this machine, warm as far as it is known how."""
 
+    def as_launched(self) -> tuple[Subject, Deadlines] | None:
+        """The same subject, launched as its user launches it, and how long that may take; None where its ranks always are."""
+        return None
+
+    @property
+    def launcher(self) -> str:
+        """What starts its ranks when its user runs it, in a word; empty where that is chaosckpt itself."""
+        return ""
+
     def workers(self, wanted: int) -> tuple[int, str]:
         """How many trials of it can run side by side on one machine, of so many wanted; and why not all, in a sentence."""
         return wanted, ""

@@ -9,17 +9,19 @@ from types import MappingProxyType
 
 import msgspec
 
+from chaosckpt.commands.launches import Warmth
 from chaosckpt.commands.naming import Naming, StepFiles, by_step
 from chaosckpt.commands.output import matches, told
 from chaosckpt.engine.golden.command import CommandGolden
 from chaosckpt.engine.golden.command_facts import CommandFacts
+from chaosckpt.engine.golden.command_run import COLD
 from chaosckpt.engine.runner import gate_mode
 from chaosckpt.engine.runner.arena import Arena
 from chaosckpt.engine.runner.command_arena import (
     files_in_out,
     is_forked,
     open_command_arena,
-    out_of,
+    program_of,
     result_of,
     same_result,
     why_shared,
@@ -28,7 +30,6 @@ from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.runner.ranks import Record
 from chaosckpt.engine.subjects.base import Ended, Launch, Prepared, Subject, SubjectTrial
 from chaosckpt.engine.wire.orders import AttemptOrder
-from chaosckpt.engine.wire.programs import CommandProgram
 from chaosckpt.engine.wire.sources import Sources, sources
 from chaosckpt.errors import UsageError
 from chaosckpt.model import journal as j
@@ -68,13 +69,33 @@ class CommandSubject(Subject):
 
     def __init__(self, scenario: Scenario, command: CommandSettings, prepared: Prepared | None = None) -> None:
         if prepared is not None and prepared.facts is not None:
-            command = msgspec.structs.replace(command, checkpoints=prepared.facts.checkpoints)
+            facts = prepared.facts
+            command = msgspec.structs.replace(command, checkpoints=facts.checkpoints)
             scenario = msgspec.structs.replace(scenario, command=command)
+            if facts.topology is not None and facts.topology != scenario.topology.topologies[0]:
+                learned = msgspec.structs.replace(scenario.topology, ranks=(facts.topology.ranks,))
+                scenario = msgspec.structs.replace(scenario, topology=learned)
         super().__init__(scenario, prepared)
         self.command = command
 
     def open_arena(self) -> Arena:
-        return open_command_arena(self.scenario, self.command, self.modules)
+        return open_command_arena(self.scenario, self.command, self.warmth)
+
+    @property
+    def warmth(self) -> Warmth:
+        """How it is launched, as far as that is known."""
+        return COLD if self.prepared is None or self.prepared.facts is None else self.prepared.facts.warmth
+
+    def as_launched(self) -> tuple[Subject, Deadlines] | None:
+        if self.prepared is None or not self.warmth.modules:
+            return None
+        facts = msgspec.structs.replace(self.facts, warmth=COLD)
+        prepared = msgspec.structs.replace(self.prepared, facts=facts, modules=())
+        return CommandSubject(self.scenario, self.command, prepared), facts.cold
+
+    @property
+    def launcher(self) -> str:
+        return "" if self.prepared is None else self.facts.launcher
 
     def sources(self, modules: Sequence[str] = ()) -> Sources:
         directory = Path(self.command.directory)
@@ -101,11 +122,11 @@ class CommandSubject(Subject):
         golden = CommandGolden(
             self.scenario,
             self.command,
-            lambda modules: open_command_arena(self.scenario, self.command, modules),
+            lambda warmth: open_command_arena(self.scenario, self.command, warmth),
             progress,
         )
         census, facts = golden.measure()
-        modules = golden.modules
+        modules = golden.warmth.modules
         launch: Launch = "fork" if modules else "exec"
         return Prepared(census=census, modules=modules, launch=launch, facts=facts, remarks=facts.remarks)
 
@@ -114,7 +135,7 @@ class CommandSubject(Subject):
         return {name: kind for name, kind in fault_kinds().items() if name not in unfit}
 
     def launch(self) -> Launch:
-        return "fork" if is_forked(self.command) else "exec"
+        return "fork" if self.warmth.modules or (self.prepared is None and is_forked(self.command)) else "exec"
 
     @property
     def facts(self) -> CommandFacts:
@@ -169,8 +190,8 @@ class CommandTrial(SubjectTrial):
             world_size=topology.world_size,
             places=(),
             faults=tuple(fault.to_builtins() for fault in faults),
-            program=CommandProgram(
-                argv=self._command.words(out_of(self._arena), topology.world_size, resuming=resuming),
+            program=msgspec.structs.replace(
+                program_of(self._arena, self._command, self._facts.warmth, topology.world_size, resuming=resuming),
                 save_numbers=tuple(step for step in self._facts.numbers if step > self._newest),
             ),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from chaosckpt.commands.launches import LearnedLaunch
 from chaosckpt.training.metered import MeasureKind
 
 
@@ -57,8 +58,14 @@ class CommandProgram(msgspec.Struct, frozen=True, kw_only=True, tag_field="progr
     argv: tuple[str, ...]
     save_numbers: tuple[int, ...] = ()
     """The steps of the saves to come, where the command's checkpoint always has the same name."""
-    modules_file: str = ""
-    """The file in which a warm script leaves at its end the names of what it had imported; empty: it is not asked."""
+    learns: bool = False
+    """Whether it is to be noted how the ranks are started that the command starts by itself."""
+    launch: LearnedLaunch | None = None
+    """How each rank is started by the harness, without `argv`; None: the command starts its ranks by itself."""
+    port: int = 0
+    """The MASTER_PORT of this launch, filled in by the node."""
+    short_end: bool = False
+    """Whether a warm interpreter ends without tearing its modules down."""
 
 
 AnyProgram = TrainingProgram | AuditProgram | ReferenceProgram | MeasuringProgram | CommandProgram

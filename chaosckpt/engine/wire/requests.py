@@ -11,6 +11,7 @@ from typing import Generic, Literal, TypeVar, get_args
 
 import msgspec
 
+from chaosckpt.commands.launches import Executed
 from chaosckpt.commands.naming import FileSeen
 from chaosckpt.engine.wire.orders import AttemptOrder, NodeSettings
 from chaosckpt.engine.wire.reports import Cause, Labelled, Rendezvous
@@ -77,6 +78,8 @@ class CommandOutput(msgspec.Struct, frozen=True, kw_only=True):
     """The lines that it wrote by the probe."""
     read: tuple[int, ...] = ()
     """The steps of whose files it opened some for reading."""
+    executed: tuple[Executed, ...] = ()
+    """How its ranks were started, where that was asked."""
 
 
 class Start(Ask[None], frozen=True):
@@ -148,6 +151,7 @@ class Terminate(Ask[None], frozen=True):
     """See Node.terminate."""
 
     ranks: tuple[int, ...]
+    by: Cause
 
 
 class Activate(Ask[None], frozen=True):
