@@ -72,7 +72,9 @@ _SIGNS: tuple[Callable[[Any], Any], ...] = (
         "torchrun's --nproc-per-node, else 1.",
     ),
     click.option(
-        "--cold", is_flag=True, help="Launch every trial as you would, in new interpreters, instead of forking warm ones."
+        "--cold",
+        is_flag=True,
+        help="Launch every trial as you would, in new interpreters, instead of forking warm ones.",
     ),
     click.option(
         "--allow",

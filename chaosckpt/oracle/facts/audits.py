@@ -100,7 +100,8 @@ def _checked(view: TargetView, attempt: TargetAttempt, ended: At[AuditEnded]) ->
             problem = _problem(view, attempt, step, answers, save.attempt)
             if problem is None:
                 yield Checked(attempt.number, save, index=max(at.index for at in answers), as_of=as_of)
-            else:
+            elif step == max(kept) or _problem(view, attempt, step, answers, 0) is not None:
+                # Else it is another save of this step that is left, exactly as it was; retention may have removed this one.
                 words, slug, at = problem
                 yield Checked(attempt.number, save, words, slug, at.event.rank, at.index, as_of)
         elif (

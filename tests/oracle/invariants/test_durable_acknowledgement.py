@@ -121,6 +121,29 @@ def test_step_that_a_later_attempt_saved_again() -> None:
     )
 
 
+@pytest.mark.parametrize(("newest", "wrong"), [(4, False), (2, True)])
+def test_another_save_of_a_step_that_retention_has_removed(newest: int, wrong: bool) -> None:
+    """A save that was never acknowledged may outlive the acknowledged one of its step, once a newer step has superseded that."""
+    trial = TargetJournal(faults=[["cut"], ["errno"]]).attempt().recovers(None).starts_save(2).cut().ends("killed")
+    trial.attempt(variant="b").begins_recovery().injects("EIO", operation(op="read"), "load of the recovery")
+    trial.recovers(None).saves(2)
+    for step in range(4, newest + 1, 2):
+        trial.saves(step)
+    trial.finishes(newest).ends("finished").audits({step: step for step in range(2, newest + 1, 2)})
+    captured = {
+        event.rank: event.digest for event in trial.events if isinstance(event, j.SaveStarted) and not event.attempt
+    }
+    trial.events = [
+        msgspec.structs.replace(event, digest=captured[event.rank])
+        if isinstance(event, j.Audited) and event.step == 2
+        else event
+        for event in trial.events
+    ]
+    trial.audits({2: 2}, as_of=2)  # where it was right
+    found = _found(trial.attempt(closing=True, variant="b").recovers(newest, attempt=1).ends_well())
+    assert (found is not None) is wrong
+
+
 def test_audits_that_prove_nothing() -> None:
     """No audit, or one that hung, is no judgement, and the explanation says so."""
     trial = closes(struck().audits({4: "no file"}, outcome="hung"))
