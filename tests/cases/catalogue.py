@@ -10,6 +10,7 @@ import msgspec
 
 from chaosckpt.faults.cut import Cut
 from chaosckpt.faults.errno import StorageError
+from chaosckpt.faults.hold_until import HoldUntil
 from chaosckpt.faults.latency import Latency
 from chaosckpt.faults.mtimes import Mtimes
 from chaosckpt.faults.stale_save import StaleSave
@@ -109,13 +110,14 @@ CROSSED = [
 ]
 """On rank 0 training comes to its collective before the saver does, on rank 1 it is the other way round."""
 OVERLAPPED = [
-    Latency(at("step-000001/__0_0.distcp", "close", role="thread"), SLOW_MS),
+    HoldUntil(Trigger(step_address(1, 2)), at("step-000001/__0_0.distcp", when="after", role="thread")),
+    Latency(at("step-000001/__0_0.distcp", "close", role="thread"), 8 * SLOW_MS),
     *killed(
         at("step-000003", "stat", incarnation=0),
         at("step-000002/__1_0.distcp", rank=1, role="thread"),
     ),
 ]
-"""Save 2 begins while save 1 is in its shard, and doesn't get far; save 1 is acknowledged."""
+"""Save 2 begins once save 1 is in its shard, and while it still is, and doesn't get far; save 1 is acknowledged."""
 
 CASES = [
     Case("c01", [[BAD_BLOCK]], "durable-acknowledgement", "c01-right"),
