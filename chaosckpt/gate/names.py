@@ -41,9 +41,20 @@ def _remove(op: str, act: Callable[[bytes], None]) -> Callable[..., Family]:
             if reply is CONTINUE and tree.guard is not None:
                 tree.guard.made.discard(place.path)
             return reply
+        if _holds_no_data(place):
+            return CONTINUE
         return (yield from tree.by_path(call, op, place, lambda: act(place.reach)))
 
     return family
+
+
+def _holds_no_data(place: ResolvedPath) -> bool:
+    """Whether it is a pipe, socket or device, the making of which is no operation on storage either."""
+    try:
+        kind = os.lstat(place.reach).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(kind) or stat.S_ISDIR(kind) or stat.S_ISLNK(kind))
 
 
 _unlink = _remove("unlink", os.unlink)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
+import socket
 import stat
 import subprocess
 from pathlib import Path
@@ -55,6 +56,21 @@ def test_renames_with_flags(tmp_path: Path) -> None:
         ("t:one", "t:four", 1, 0),
     ]
     assert [it.raw for it in tree.named("write")][2:] == ["t:two/file", "t:three/file"]
+
+
+def test_what_holds_no_data_comes_and_goes_unnoticed(tmp_path: Path) -> None:
+    """A socket's name appears by bind, which is no operation on storage: neither is its removal, which nothing could replay."""
+
+    def program(store: Path) -> None:
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(store / "listener"))
+        os.mkfifo(store / "pipe")
+        (store / "file").write_text("data")
+        for name in ("listener", "pipe", "file"):
+            os.unlink(store / name)
+
+    tree = traced(tmp_path, program)
+    assert [it.raw for it in tree.named("unlink")] == ["t:file"]
 
 
 def test_links_by_descriptor(tmp_path: Path) -> None:

@@ -445,7 +445,8 @@ class NodeServer:
             self._exited(pid, status)
 
     def _reap(self, wakeup: int) -> None:
-        os.read(wakeup, 4096)
+        with contextlib.suppress(BlockingIOError):  # a turn within this one has read it
+            os.read(wakeup, 4096)
         for pid, status in ended_children():
             self._exited(pid, status)
 
