@@ -31,9 +31,7 @@ def measure(settings: Settings) -> Iterator[Result]:
         max(2, trials // 30),
         ("--checkpoints", "{out}/ckpt-*.pt"),
     )
-    yield _against_cold(
-        "script.torchrun", "two ranks of DDP under torchrun", [*torchrun, "--out"], trials, max(1, trials // 60)
-    )
+    yield _against_cold("two ranks of DDP under torchrun", [*torchrun, "--out"], trials, max(1, trials // 60))
 
 
 def _against_cold(what: str, words: Sequence[str], trials: int, cold_trials: int, more: Sequence[str] = ()) -> Result:
