@@ -133,6 +133,7 @@ class Campaign:
                 )
             self.pipe.preparing("restarting the finished job once, without a fault")
             investigator.restart_plainly(executors[0])
+            self.search.unfinished = investigator.unfinished(self.search.tally.records.values())
             self.search.run(executors)
         return self.search.tally.summary(
             scenario=options.scenario.name,

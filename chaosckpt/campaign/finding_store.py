@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -104,13 +105,18 @@ class FindingStore:
         self._write_value(folder, stored)
         return stored
 
-    def recount(self, finding: Finding, raw: tuple[RootCause, ...]) -> None:
-        """Store a finding with its final count."""
+    def remove(self, id_: str) -> None:
+        """Remove the folder of a finding in whose place another one is stored."""
+        shutil.rmtree(self.folder(id_), ignore_errors=True)
+
+    def recount(self, finding: Finding, raw: tuple[RootCause, ...]) -> StoredFinding:
+        """Store a finding with its final count, or with the causes that are known to lead to it by now."""
         folder = self.folder(finding.id)
         stored = read(folder)
         stored = msgspec.structs.replace(stored, finding=finding, raw=raw or stored.raw)
         self._write_value(folder, stored)
         self._write_pages(folder, stored)
+        return stored
 
     def _write_pages(self, folder: Path, stored: StoredFinding) -> None:
         command = finding_folder.reproduce_command(self.short(folder))

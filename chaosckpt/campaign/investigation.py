@@ -13,12 +13,14 @@ import msgspec
 import structlog
 
 from chaosckpt import oracle
+from chaosckpt.campaign import journals
 from chaosckpt.campaign.execution import Executed, Executor
 from chaosckpt.campaign.finding_store import FindingStore, StoredFinding
 from chaosckpt.campaign.findings.evidence import addresses, described
 from chaosckpt.campaign.findings.storage_copy import StorageWatch
 from chaosckpt.campaign.grouping import Group, Groups, faces
 from chaosckpt.campaign.journal_files import SUFFIX, JournalFile
+from chaosckpt.campaign.judging import check
 from chaosckpt.campaign.options import FuzzOptions
 from chaosckpt.campaign.search import Search
 from chaosckpt.campaign.shrink.shrinking import CAP, Shrinker
@@ -27,7 +29,7 @@ from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census
 from chaosckpt.model.fault import Fault
 from chaosckpt.model.finding import Finding, RootCause
-from chaosckpt.model.schedule import PLAIN_RESTART, Schedule, to_builtins
+from chaosckpt.model.schedule import PLAIN_RESTART, Schedule, decode, to_builtins
 from chaosckpt.model.summary import FindingSummary, Progress
 from chaosckpt.model.verdict import Violation
 from chaosckpt.report.finding_folder import reproduce_command
@@ -54,6 +56,7 @@ class Investigator:
     ) -> None:
         self._options = options
         self._census = census
+        self._kinds = kinds
         self._store = FindingStore(options, census, kinds, modules)
         self._copies = options.run_directory / "replays" / "storage"
         self._groups = Groups()
@@ -63,8 +66,11 @@ class Investigator:
         """What the plain restart has shown: it needs no fault."""
         self._unaided_cause: RootCause | None = None
         self._replays = JournalFile(options.run_directory / "replays" / f"replays{SUFFIX}")
-        self._found: dict[str, StoredFinding] = {stored.finding.id: stored for stored in self._store.read()}
-        self._groups.restore([_group(stored) for stored in self._found.values()])
+        stored = list(self._store.read())
+        self._found = {one.finding.id: one for one in stored if not one.finding.interrupted}
+        self._interrupted = [one for one in stored if one.finding.interrupted]
+        """Findings of an earlier part of the campaign that are looked into anew; each stays until something takes its place."""
+        self._groups.restore([_group(one) for one in self._found.values()])
 
     def watch(self, search: Search) -> None:
         """Tell which search this belongs to: its end cuts an investigation short, its message line tells of findings."""
@@ -76,7 +82,7 @@ class Investigator:
 
     def count(self) -> int:
         """Findings so far."""
-        return len(self._found)
+        return len(self._found) + len(self._interrupted)
 
     @property
     def _stopped(self) -> bool:
@@ -106,6 +112,23 @@ class Investigator:
             return self._unaided_cause
         return oracle.root_cause(executed.journal, executed.verdict)
 
+    def unfinished(self, records: Iterable[TrialRecord]) -> list[tuple[TrialRecord, Schedule, Executed]]:
+        """What an earlier part of the campaign saw and did not look into to the end: the first trial of each such cause, as its
+        journal tells it, in the order of the trials. Shrinking begins again, so that it ends as if nothing had stopped it."""
+        open_ = {one.trial: one for one in records if one.cause is not None and self._groups.match(one.cause) is None}
+        found: dict[RootCause, tuple[TrialRecord, Schedule, Executed]] = {}
+        for journal, _ in journals.read(self._options.run_directory) if open_ else ():
+            record = open_.get(journal.trial)
+            if record is None or record.cause is None:
+                continue
+            first = found.get(record.cause)
+            if first is not None and first[0].index < record.index:
+                continue
+            executed = Executed(journal, check(self._options.scenario, journal))
+            if self.cause(executed) == record.cause:
+                found[record.cause] = record, _schedule(journal, self._kinds), executed
+        return sorted(found.values(), key=lambda one: one[0].index)
+
     def investigate(self, executor: Executor, record: TrialRecord, schedule: Schedule, executed: Executed) -> None:
         """Look into one violation; a known or pending root cause is only counted."""
         assert record.cause is not None
@@ -124,8 +147,7 @@ class Investigator:
             self._tell(record.trial, f"shrinking its schedule, trial {shrinker.trials + 1} of at most {shrinker.cap}")
             again = self._replay(executor, wanted[0], executed, record.trial, CONFIRMATIONS + shrinker.trials)
             shrinker.tell(wanted[0], again is not None)
-        best = shrinker.result().schedule
-        self._settle(executor, record.trial, record.cause, schedule, executed, best, shrinker.trials)
+        self._settle(executor, record.trial, record.cause, schedule, executed, shrinker.best, shrinker.trials)
 
     def _settle(
         self,
@@ -159,7 +181,9 @@ class Investigator:
             confirmed = self._confirm_cold(executor, best, executed, trial) if known is None and shown else None
             with self._lock:
                 group, fresh = self._groups.settle(raw, canonical)
+                self._replace_interrupted(raw)
                 if not fresh:
+                    self._found[group.id] = self._store.recount(self._found[group.id].finding, tuple(group.raw))
                     return
                 finding = Finding(
                     id=group.id,
@@ -175,6 +199,7 @@ class Investigator:
                     replays=replays,
                     shrink_trials=shrink_trials,
                     confirmed_cold=confirmed,
+                    interrupted=replays < REPLAYS,
                 )
                 told, seen = (schedule, None) if again is None else (best, watch)
                 self._found[group.id] = self._store.write(finding, executed.journal, last.journal, group, told, seen)
@@ -196,6 +221,12 @@ class Investigator:
                 if again.verdict.outcome != "inconclusive":
                     return _same(executed, again)
         return None
+
+    def _replace_interrupted(self, raw: RootCause) -> None:
+        """Remove what an earlier part of the campaign stored of this cause: what is known now takes its place."""
+        for one in [one for one in self._interrupted if raw in one.raw]:
+            self._store.remove(one.finding.id)
+            self._interrupted.remove(one)
 
     def _tell(self, trial: str, what: str) -> None:
         """Say how far it is with this violation."""
@@ -225,12 +256,11 @@ class Investigator:
         schedule whose faults struck at one place are one, told by the gravest."""
         by_id: dict[str, list[TrialRecord]] = {}
         for record in sorted(records, key=lambda record: record.index):
-            group = self._groups.match(record.cause) if record.cause is not None else None
-            if group is not None:
-                by_id.setdefault(group.id, []).append(record)
+            if (id_ := self._finding_of(record)) is not None:
+                by_id.setdefault(id_, []).append(record)
         findings = []
-        for id_, stored in self._found.items():
-            finding = msgspec.structs.replace(stored.finding, count=max(1, len(by_id.get(id_, []))))
+        for stored in (*self._found.values(), *self._interrupted):
+            finding = msgspec.structs.replace(stored.finding, count=max(1, len(by_id.get(stored.finding.id, []))))
             self._store.recount(finding, stored.raw)
             findings.append(finding)
         rows = []
@@ -239,6 +269,14 @@ class Investigator:
             trials = [record.trial for record in sorted(records, key=lambda record: record.index)]
             rows.append(self._summary(lead, others, trials))
         return rows
+
+    def _finding_of(self, record: TrialRecord) -> str | None:
+        """The id of the finding that a trial counts for."""
+        if record.cause is None:
+            return None
+        group = self._groups.match(record.cause)
+        earlier = (one.finding.id for one in self._interrupted if record.cause in one.raw)
+        return group.id if group is not None else next(earlier, None)
 
     def _summary(self, finding: Finding, others: list[Finding], trials: list[str]) -> FindingSummary:
         folder = self._store.folder(finding.id)
@@ -254,6 +292,7 @@ class Investigator:
             sentence=finding.violation.sentence,
             command=reproduce_command(self._store.short(folder)),
             trials=tuple(trials[:10]) or (finding.trial,),
+            interrupted=finding.interrupted,
             also=tuple(f"{other.id}: {other.violation.sentence}" for other in others),
         )
 
@@ -266,6 +305,12 @@ def _same(executed: Executed, again: Executed) -> bool:
 
 def _gravest_first(finding: Finding) -> tuple[object, ...]:
     return *oracle.gravity(finding.cause.invariant, finding.cause.error_type), -finding.count, finding.id
+
+
+def _schedule(journal: j.Journal, kinds: Mapping[str, type[Fault]]) -> Schedule:
+    started = journal.events[0]
+    assert isinstance(started, j.TrialStarted)  # by which the journal was found
+    return decode(started.schedule, kinds.values())
 
 
 def _group(stored: StoredFinding) -> Group:

@@ -54,6 +54,8 @@ class Search:
         self.message = ""
         self.activities: dict[str, str] = {}
         """What is done with violations at the moment, by the trial's name."""
+        self.unfinished: list[tuple[TrialRecord, Schedule, Executed]] = []
+        """Violations of an earlier part of the campaign; they are looked into before any new trial."""
         self._begun = begun
         self.findings: Callable[[], int] = lambda: 0
         self._kinds = kinds
@@ -98,6 +100,8 @@ class Search:
 
     def _work(self, executor: Executor) -> None:
         try:
+            while (violation := self._next_unfinished()) is not None:
+                self._look_into(executor, *violation)
             while (taken := self._next()) is not None:
                 self._trial(executor, *taken)
         except HarnessError as error:
@@ -108,6 +112,10 @@ class Search:
             self._fault = error
             self.stopped.set()
             LOG.exception("a worker failed")
+
+    def _next_unfinished(self) -> tuple[TrialRecord, Schedule, Executed] | None:
+        with self._lock:
+            return self.unfinished.pop(0) if self.unfinished and not self.stopped.is_set() else None
 
     def _next(self) -> tuple[int, Schedule] | None:
         with self._lock:
@@ -138,11 +146,14 @@ class Search:
         if record.outcome == "violation":
             if self.options.keep:
                 keep(executor.arena, self.options.run_directory / KEPT / record.trial.replace(":", "-"))
-            try:
-                self._investigate(executor, record, schedule, executed)
-            finally:
-                self.activities.pop(record.trial, None)
-            self.report_progress()
+            self._look_into(executor, record, schedule, executed)
+
+    def _look_into(self, executor: Executor, record: TrialRecord, schedule: Schedule, executed: Executed) -> None:
+        try:
+            self._investigate(executor, record, schedule, executed)
+        finally:
+            self.activities.pop(record.trial, None)
+        self.report_progress()
 
     def _record(self, index: int, schedule: Schedule, executed: Executed) -> TrialRecord:
         verdict = executed.verdict

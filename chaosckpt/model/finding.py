@@ -49,6 +49,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     shrink_trials: int = 0
     confirmed_cold: bool | None = None
     """Whether it showed, too, when the user's own launcher started the ranks; None where that was not tried, or nothing came of it."""
+    interrupted: bool = False
+    """The campaign was stopped before this was shrunk and replayed to the end; `fuzz --resume` does it anew."""
 
 
 class StoredFile(msgspec.Struct, frozen=True, kw_only=True):

@@ -46,6 +46,8 @@ class FindingSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it showed, too, when a command was launched by its own launcher; null where chaosckpt launches in no other way."""
     also: tuple[str, ...] = ()
     """What else the same shrunk faults lead to, each with its id, and with a folder of its own."""
+    interrupted: bool = False
+    """The campaign was stopped before this finding was shrunk and replayed to the end; `--resume` does it anew."""
 
 
 class CampaignSummary(msgspec.Struct, frozen=True, kw_only=True):

@@ -139,11 +139,14 @@ def _script(evidence: Evidence) -> list[str]:
 
 
 def _rate(finding: Finding) -> str:
-    if not finding.replays:
-        return "The campaign was interrupted before it was shrunk to the end and replayed."
+    shown = f"{finding.reproduced} of {plural(finding.replays, 'replay')} showed it again."
+    if finding.interrupted:
+        return (
+            "The campaign was interrupted before this finding was shrunk and replayed to the end; `chaosckpt fuzz --resume RUN` "
+            f"does it anew. So far {shown}"
+        )
     flaky = "" if finding.reproduced == finding.replays else "It is flaky: "
-    rate = f"{flaky}{finding.reproduced} of {plural(finding.replays, 'replay')} showed it again."
-    return rate + _COLD.get(finding.confirmed_cold, "")
+    return flaky + shown + _COLD.get(finding.confirmed_cold, "")
 
 
 _COLD: dict[bool | None, str] = {

@@ -92,7 +92,9 @@ def _seen(finding: FindingSummary) -> str:
 
 
 def _replayed(finding: FindingSummary, rate: str) -> str:
-    return "not replayed, since the campaign was interrupted" if finding.reproduced == "0/0" else rate
+    if not finding.interrupted:
+        return rate
+    return "not shrunk and replayed to the end, since the campaign was interrupted; --resume does it anew"
 
 
 def _others(text: Text, findings: tuple[FindingSummary, ...]) -> None:

@@ -120,8 +120,9 @@ def test_the_launch_is_in_the_summary():
         assert f"launch        {word}" in summary_text(msgspec.structs.replace(FOUND, launch=launch)).plain
 
 
-def test_a_finding_that_was_not_replayed_says_so():
+def test_a_finding_that_was_not_shrunk_says_so():
     """An interrupted campaign's finding has no rate, and doesn't claim one."""
-    bare = msgspec.structs.replace(BARE, reproduced="0/0")
+    bare = msgspec.structs.replace(BARE, reproduced="1/1", interrupted=True)
     text = summary_text(msgspec.structs.replace(FOUND, findings=(bare, bare))).plain
-    assert text.count("not replayed, since the campaign was interrupted") == 2
+    assert text.count("not shrunk and replayed to the end, since the campaign was interrupted") == 2
+    assert "1/1" not in text
