@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import msgspec
@@ -50,6 +51,9 @@ class Trials:
         ended = told.raises("recover", "EOFError", "it is empty").ends("failed") if fails(schedule) else None
         journal = (ended or told.recovers(2).ends_well()).journal()
         return Executed(journal, oracle.check(SCENARIO, journal))
+
+    def as_launched(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 class Part:
