@@ -145,6 +145,7 @@ class Campaign:
             gate=prepared.gate,
             launch=prepared.launch,
             launcher=subject.launcher,
+            seen=subject.training_seen,
             interrupted=self.interrupts > 0,
             max_inconclusive=options.max_inconclusive,
             remarks=prepared.remarks,

@@ -9,7 +9,7 @@ import msgspec
 
 from chaosckpt.campaign.store import TrialRecord
 from chaosckpt.model.census import Census
-from chaosckpt.model.summary import CampaignSummary, Coverage, FindingSummary, StageCoverage
+from chaosckpt.model.summary import CampaignSummary, Coverage, FindingSummary, StageCoverage, TrainingSeen
 from chaosckpt.report.text import STAGES
 from chaosckpt.strategies.coverage import CensusPoint, all_points
 
@@ -53,6 +53,7 @@ class Tally:
         gate: str,
         launch: str,
         launcher: str,
+        seen: TrainingSeen,
         interrupted: bool,
         max_inconclusive: float,
         remarks: tuple[str, ...] = (),
@@ -82,6 +83,9 @@ class Tally:
             gate=gate,
             launch=launch,
             launcher=launcher,
+            observer=seen.observer,
+            unjudged=seen.unjudged,
+            restarts=seen.restarts,
             prefixes=self._census.prefixes,
             recovery_gaps=tuple(map(str, self._census.gaps)),
             interrupted=interrupted,

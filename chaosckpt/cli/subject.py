@@ -77,6 +77,11 @@ _SIGNS: tuple[Callable[[Any], Any], ...] = (
         help="Launch every trial as you would, in new interpreters, instead of forking warm ones.",
     ),
     click.option(
+        "--no-observe",
+        is_flag=True,
+        help="Don't look at what the ranks train; then only lines that the script prints tell which step it resumed from.",
+    ),
+    click.option(
         "--allow",
         is_flag=True,
         help="Allow the command to change files outside the directories that chaosckpt provides.",
@@ -89,7 +94,7 @@ _SIGNS: tuple[Callable[[Any], Any], ...] = (
 )
 _NAMES = (
     "checkpoints", "resumed", "saved", "result", "result_command", "tolerance", "resume_argv", "track", "ranks", "cold", "allow",
-    "allow_network",
+    "allow_network", "no_observe",
 )  # fmt: skip
 
 _SPELLED = {"result_command": "result-cmd", "resume_argv": "resume-args"}

@@ -1,1 +1,1 @@
-"""What a command's files, output and names reveal: naming, completeness, random names, labels. Pure."""
+"""What a command's files, output, launches and steps reveal: naming, completeness, random names, labels, trajectories. Pure."""

@@ -20,6 +20,10 @@ ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 PORT = "MASTER_PORT"
 HOOK = "CHAOSCKPT_HOOK"
 """The environment variable that names the directory to which every interpreter of a cold command reports."""
+OBSERVER = "chaosckpt.observers.torch"
+"""The module that observes what torch trains."""
+OBSERVE = "CHAOSCKPT_OBSERVE"
+"""That which names the directory in which observers leave what it trains."""
 _OF_RANKS = (
     "RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "ROLE_RANK", "SLURM_PROCID", "SLURM_LOCALID", "OMPI_COMM_WORLD_RANK",
     "OMPI_COMM_WORLD_LOCAL_RANK", ERROR_FILE,
@@ -181,6 +185,7 @@ def _rank_launch(rank: int, process: Executed, peers: Sequence[Executed], direct
         # Rank 0 started the others by itself. With the environment of a peer it takes them for started.
         environment |= {**_of_launch(peers[0].environment), "LOCAL_RANK": str(rank)}
     hook = environment.pop(HOOK, "")
+    environment.pop(OBSERVE, None)
     if hook:
         paths = [
             path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if os.path.basename(path) != "hook"

@@ -127,6 +127,8 @@ class CommandSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Further directories whose operations are traced. They are never emptied."""
     cold: bool = False
     """Never run in a fork of a warm interpreter."""
+    no_observe: bool = False
+    """Don't look at what its ranks train."""
     allow: bool = False
     """Let it change files anywhere."""
     allow_network: bool = False

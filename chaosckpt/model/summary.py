@@ -25,6 +25,23 @@ class Coverage(msgspec.Struct, frozen=True):
     by_stage: dict[str, StageCoverage] = {}
 
 
+class Restarts(msgspec.Struct, frozen=True, kw_only=True):
+    """Plain restarts of a command, each from another save, without any fault: how many went on, and how many of them differ from the
+    uninterrupted run, in which parts."""
+
+    tried: int = 0
+    differing: int = 0
+    parts: tuple[str, ...] = ()
+
+
+class TrainingSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """What an observer has seen of a command's training. `unjudged` are the parts that are not compared, each with the reason."""
+
+    observer: str | None = None
+    restarts: Restarts = Restarts()
+    unjudged: dict[str, str] = {}
+
+
 class FindingSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One finding as a campaign's summary names it. `faults` are the shrunk faults in words, `reproduced` reads "10/10".
 
@@ -87,6 +104,12 @@ class CampaignSummary(msgspec.Struct, frozen=True, kw_only=True):
     """How ranks were started: `fork` of a warm interpreter, or `exec` of a new one."""
     launcher: str = ""
     """What starts the ranks of a command when its user runs it, such as `torchrun`; empty for a target."""
+    observer: str | None = None
+    """What saw the ranks of a command train, such as `torch`; null where nothing did, and for a target."""
+    unjudged: dict[str, str] = {}
+    """The parts of a command's state that are not compared, each with the reason; `all` where no step could be told."""
+    restarts: Restarts = Restarts()
+    """Plain restarts of a command before the first fault."""
     interrupted: bool = False
     prefixes: int = 0
     """On the storage of the fault-free run, as it was after so many of its operations, recovery was tried."""

@@ -128,6 +128,8 @@ def _counts(text: Text, summary: CampaignSummary) -> None:
     _row(text, "by faults", _tally(summary.trials_by_faults))
     _row(text, "by topologies", _tally(summary.trials_by_topologies))
     _row(text, "launch", _launch(summary))
+    if summary.launcher:
+        _row(text, "observed", _observed(summary))
     _coverage(text, summary.coverage)
     if summary.prefixes:
         _row(text, "recoverable", _recoverable(summary))
@@ -137,6 +139,17 @@ def _counts(text: Text, summary: CampaignSummary) -> None:
 def _launch(summary: CampaignSummary) -> str:
     how = _LAUNCHES.get(summary.launch, summary.launch)
     return f"{how}, as {summary.launcher} starts them" if summary.launcher and summary.launch == "fork" else how
+
+
+def _observed(summary: CampaignSummary) -> str:
+    """What an observer has shown of a command, and what that leaves out."""
+    if "all" in summary.unjudged:
+        return f"nothing: {summary.unjudged['all']}"
+    restarts = summary.restarts
+    parts = f" (others differ in {', '.join(restarts.parts)})" if restarts.parts else ""
+    left = f"; not compared: {', '.join(summary.unjudged)}" if summary.unjudged else ""
+    same = restarts.tried - restarts.differing
+    return f"{same} of {plural(restarts.tried, 'plain restart')} went on as the uninterrupted run{parts}{left}"
 
 
 def _recoverable(summary: CampaignSummary) -> str:

@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 
+from chaosckpt.commands.launches import OBSERVER
 from chaosckpt.engine.wire.orders import NodeSettings, Ready, TargetFacts
 from chaosckpt.model.guarantee import Guarantee
 
@@ -25,11 +26,13 @@ def import_all(modules: tuple[str, ...]) -> None:
 
 
 def import_for_command(settings: NodeSettings) -> Ready:
-    """Import what the command's script imports, as a run of it has shown, and nothing of the harness's.
+    """Import what the command's script imports, as a run of it has shown, and of the harness only what observes it.
 
     The process must end up with one thread for scripts to be forked from it.
     """
     own = ("chaosckpt", "__main__", "__mp_main__")
     import_all(tuple(name for name in settings.modules if name.partition(".")[0] not in own))
+    if settings.command is not None and settings.command.observed and "torch" in sys.modules:
+        import_all((OBSERVER,))
     facts = TargetFacts(name="command", guarantees=PROMISES)
     return Ready(facts, settings.modules, len(os.listdir("/proc/self/task")))

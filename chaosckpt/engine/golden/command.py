@@ -27,6 +27,7 @@ from chaosckpt.commands.rolling import made_anew
 from chaosckpt.engine.golden import cache
 from chaosckpt.engine.golden.command_facts import SHOWN, CommandFacts, Golden, facts_of
 from chaosckpt.engine.golden.command_run import COLD, Run, order_of, run_command
+from chaosckpt.engine.golden.observing import Observed, observed
 from chaosckpt.engine.golden.reach import QUIESCENCE_BY_TIME, quiescence_when_held, reach, single_step
 from chaosckpt.engine.golden.recovery import spread
 from chaosckpt.engine.golden.rewind import FilesInOut, rewind, rewound
@@ -92,6 +93,7 @@ class CommandGolden:
             with closing(self._open_arena(COLD)) as self.arena:
                 self._progress("golden run, cold, second time")
                 again = self._finished(self._run(first), "the second golden run")
+        cold = (one, again)
         glob = self._guess(one)
         size = sum(operation.length or 0 for operation in one.trace if operation.address.op == "write")
         record = "data" if size <= LARGEST_TRACE_BYTES else "operations"
@@ -102,6 +104,7 @@ class CommandGolden:
                 self._take(guessed([path for path, _, _ in one.files]) or glob)
             self._check(one, two)
             self._again = again
+            self._uninterrupted = cold
             return self._measured(first, others, one, two, with_data=record == "data")
 
     def _warmest(
@@ -218,6 +221,8 @@ class CommandGolden:
         golden = Golden(
             one=one, again=self._again, two=two, resumed=tuple(resumed), saved=tuple(saved_at), standard=measured,
             numbers=self._numbers, rolling=naming.rolling, nonces=self._nonces,
+            observed=observed((*self._uninterrupted, two), dict(zip(saved_at, resumed, strict=False)))
+            if not self.command.no_observe else Observed(why="--no-observe was given"),
         )  # fmt: skip
         facts = msgspec.structs.replace(
             facts_of(self.command, golden, self._remarks),

@@ -9,7 +9,9 @@ import msgspec
 from chaosckpt.commands.completeness import CompletenessModel
 from chaosckpt.commands.launches import Warmth
 from chaosckpt.commands.output import samples_by_step
+from chaosckpt.commands.trajectories import Positions
 from chaosckpt.engine.golden.command_run import Run
+from chaosckpt.engine.golden.observing import Observed
 from chaosckpt.engine.runner.command_arena import same_result
 from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.errors import UsageError
@@ -50,6 +52,8 @@ class CommandFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What starts its ranks when its user runs it, in a word."""
     cold: Deadlines = Deadlines()
     """How long that way may take."""
+    observed: Observed = Observed()
+    """What its golden runs have shown to an observer."""
     topology: Topology | None = None
     """That of its golden runs, whose ranks may be more than its command line tells."""
 
@@ -61,6 +65,7 @@ class Golden(msgspec.Struct, frozen=True, kw_only=True):
     two: Run
     again: Run | None = None
     """A second cold one, where `two` was warm."""
+    observed: Observed = Observed()
     resumed: tuple[Run, ...] = ()
     saved: tuple[int, ...] = ()
     """The steps that the second run saved."""
@@ -79,6 +84,9 @@ def facts_of(command: CommandSettings, golden: Golden, remarks: Sequence[str]) -
     """What can be judged by. Raises UsageError for a sign of the user's that no golden run has shown."""
     two, said = golden.two, list(remarks)
     judged = [*_checkpoints(golden, said), *_lines(command, golden, said), *_result(command, golden, said)]
+    seen = bool(golden.observed.positions.steps) and "resumed" not in judged
+    judged += ["resumed", "resumes"] if seen else []
+    said += golden.observed.sentences()
     given = {
         "resumed": "resumed" in judged,
         "saved": "saved" in judged,
@@ -93,6 +101,7 @@ def facts_of(command: CommandSettings, golden: Golden, remarks: Sequence[str]) -
         judged=tuple(judged),
         result=two.result or "" if "result" in judged else "",
         samples=samples_by_step(two.told) if steady else {},
+        observed=golden.observed if seen else msgspec.structs.replace(golden.observed, positions=Positions()),
         refused=two.refused,
         remarks=(*said, *(words for sign, words in _MORE.items() if not given[sign])),
     )

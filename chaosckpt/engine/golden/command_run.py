@@ -18,6 +18,7 @@ from chaosckpt.engine.runner.deadlines import Deadlines
 from chaosckpt.engine.wire.orders import AttemptOrder
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Pauses
+from chaosckpt.model.observed import ObservedStep
 from chaosckpt.model.operation import Operation
 from chaosckpt.model.scenario import CommandSettings
 from chaosckpt.model.topology import Topology
@@ -41,6 +42,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     pauses: Pauses = Pauses()
     waited: str = ""
     """How it stood still, if it did for long."""
+    observed: tuple[ObservedStep, ...] = ()
+    """What its ranks trained."""
     executed: tuple[Executed, ...] = ()
     """How its ranks were started, where that was asked."""
 
@@ -101,4 +104,5 @@ def run_command(
         pauses=node.pauses(),
         waited=waiting.last,
         executed=output.executed,
+        observed=output.observed,
     )

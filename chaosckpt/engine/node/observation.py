@@ -16,6 +16,7 @@ from chaosckpt.engine.wire.programs import CommandProgram
 from chaosckpt.engine.wire.reports import Report
 from chaosckpt.engine.wire.requests import CommandOutput
 from chaosckpt.gate.fence.guard import Guard
+from chaosckpt.model.observed import SUFFIX, decoded
 from chaosckpt.model.operation import Operation
 from chaosckpt.probe import VARIABLE
 
@@ -80,6 +81,9 @@ class CommandObservation:
         self._read: set[int] = set()
         self._told = Path(node.environment[VARIABLE])
         self._told.unlink(missing_ok=True)
+        self._observed = Path(node.observed) if node.observed else None
+        for old in self._steps():
+            old.unlink()
         self._hooked = Path(node.environment[HOOK]) if HOOK in node.environment else None
 
     def performed(self, operation: Operation) -> None:
@@ -106,7 +110,12 @@ class CommandObservation:
             told=_lines(self._told),
             read=tuple(sorted(self._read)),
             executed=executed,
+            observed=tuple(step for file in self._steps() for step in decoded(_lines(file))),
         )
+
+    def _steps(self) -> list[Path]:
+        """The files in which ranks have left what they trained."""
+        return sorted(self._observed.glob(f"*{SUFFIX}")) if self._observed is not None else []
 
 
 def _lines(path: Path) -> tuple[str, ...]:

@@ -376,7 +376,8 @@ class RankProcess:
         if self.status is None:
             if self.by == "self":
                 self.by = by
-            os.kill(self.pid, signal.SIGTERM)
+            with suppress(ProcessLookupError):  # it has ended, and the fork server has yet to tell
+                os.kill(self.pid, signal.SIGTERM)
 
     def close(self) -> None:
         """Free what belongs to an ended rank."""

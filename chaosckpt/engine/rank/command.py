@@ -25,10 +25,11 @@ from importlib.abc import InspectLoader
 from types import CodeType, ModuleType, TracebackType
 from typing import NoReturn
 
-from chaosckpt.commands.launches import PORT, script_of
+from chaosckpt.commands.launches import OBSERVER, PORT, script_of
 from chaosckpt.engine.wire.orders import RankOrder
 from chaosckpt.engine.wire.programs import CommandProgram
 from chaosckpt.gate.install import pass_gate
+from chaosckpt.model.observed import SUFFIX
 
 
 class Command:
@@ -85,8 +86,11 @@ class Command:
         argv = self.argv
         script = script_of(argv)
         assert script is not None
+        observer = sys.modules.get(OBSERVER)
         _look_cold(script[0], cold_path, is_module=script[1], unbuffered="-u" in argv[1:2])
         _seed(self.rank, self.attempt)
+        if observer is not None and self.node.observed:
+            observer.install(f"{self.node.observed}/{os.getpid()}{SUFFIX}")
         sys.argv = [script[0], *script[2]]
         code = _run(script[0], is_module=script[1])
         if self.program.short_end:

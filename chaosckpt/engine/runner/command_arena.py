@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from chaosckpt.commands.launches import HOOK, Warmth, script_of
+from chaosckpt.commands.launches import HOOK, OBSERVE, Warmth, script_of
 from chaosckpt.commands.naming import FileSeen
 from chaosckpt.engine import rank
 from chaosckpt.engine.node import network
@@ -96,7 +96,7 @@ def _node_settings(command: CommandSettings, directory: Path, warmth: Warmth) ->
     if warmth.launches:
         own = warmth.launches[0].placed(str(directory)).common
     elif not warm:
-        own = hooked(own, directory)
+        own = hooked(own, directory, observed=not command.no_observe)
     return CommandNodeSettings(
         environment=own,
         directory=os.path.abspath(command.directory),
@@ -109,13 +109,16 @@ def _node_settings(command: CommandSettings, directory: Path, warmth: Warmth) ->
         network=command.allow_network,
         own_network=not why_shared(command),
         checkpoints=command.checkpoints or "",
+        observed="" if command.no_observe else str(directory / "logs" / "hook"),
     )
 
 
-def hooked(environment: dict[str, str], directory: Path) -> dict[str, str]:
+def hooked(environment: dict[str, str], directory: Path, *, observed: bool) -> dict[str, str]:
     """The environment in which every interpreter of a cold tree reports to the arena of this directory."""
     paths = [str(Path(rank.__file__).with_name("hook")), environment.get("PYTHONPATH", "")]
-    return environment | {HOOK: str(directory / "logs" / "hook"), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    place = str(directory / "logs" / "hook")
+    named = {HOOK: place, OBSERVE: place} if observed else {HOOK: place}
+    return environment | named | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 def environment(directory: Path) -> dict[str, str]:

@@ -20,6 +20,7 @@ from chaosckpt.model.census import Census
 from chaosckpt.model.fault import Fault
 from chaosckpt.model.scenario import Scenario
 from chaosckpt.model.schedule import Schedule
+from chaosckpt.model.summary import TrainingSeen
 from chaosckpt.model.topology import Topology
 
 Launch = Literal["fork", "exec"]
@@ -118,6 +119,11 @@ class Subject(ABC):
     def launcher(self) -> str:
         """What starts its ranks when its user runs it, in a word; empty where that is chaosckpt itself."""
         return ""
+
+    @property
+    def training_seen(self) -> TrainingSeen:
+        """What an observer has shown of it; a target reports all of that itself."""
+        return TrainingSeen()
 
     def workers(self, wanted: int) -> tuple[int, str]:
         """How many trials of it can run side by side on one machine, of so many wanted; and why not all, in a sentence."""

@@ -12,6 +12,7 @@ import msgspec
 from chaosckpt.commands.launches import Warmth
 from chaosckpt.commands.naming import Naming, StepFiles, by_step
 from chaosckpt.commands.output import matches, told
+from chaosckpt.commands.trajectories import BEGINNING
 from chaosckpt.engine.golden.command import CommandGolden
 from chaosckpt.engine.golden.command_facts import CommandFacts
 from chaosckpt.engine.golden.command_run import COLD
@@ -35,9 +36,11 @@ from chaosckpt.errors import UsageError
 from chaosckpt.model import journal as j
 from chaosckpt.model.census import Census, Label
 from chaosckpt.model.fault import Fault
+from chaosckpt.model.observed import ObservedStep
 from chaosckpt.model.operation import Address
 from chaosckpt.model.scenario import CommandSettings, Scenario
 from chaosckpt.model.schedule import Schedule, to_builtins
+from chaosckpt.model.summary import TrainingSeen
 from chaosckpt.model.topology import Topology
 from chaosckpt.plugins import fault_kinds
 
@@ -96,6 +99,10 @@ class CommandSubject(Subject):
     @property
     def launcher(self) -> str:
         return "" if self.prepared is None else self.facts.launcher
+
+    @property
+    def training_seen(self) -> TrainingSeen:
+        return TrainingSeen() if self.prepared is None else self.facts.observed.summary()
 
     def sources(self, modules: Sequence[str] = ()) -> Sources:
         directory = Path(self.command.directory)
@@ -218,7 +225,7 @@ class CommandTrial(SubjectTrial):
         """Record what it said, which checkpoints lie on storage, and, at the end, its result."""
         silent = all(fault.kind in _SILENT for fault in attempt.faults)
         self._as_ever = self._as_ever and attempt.topology == attempt.previous and silent
-        read = self._record_output(attempt.number)
+        read = self._record_output(attempt.number, finished=attempt.outcome == "finished")
         self._record_checkpoints(attempt.number, attempt.topology.world_size, read)
         if attempt.closing and attempt.outcome == "finished":
             self._record_result(attempt.number)
@@ -226,7 +233,7 @@ class CommandTrial(SubjectTrial):
     def end(self, last: int) -> None:
         """What lies on storage was recorded after each attempt."""
 
-    def _record_output(self, number: int) -> tuple[int, ...]:
+    def _record_output(self, number: int, *, finished: bool) -> tuple[int, ...]:
         """Record what the command said and what it was refused; returns the steps of which it read files."""
         output = self._arena.nodes[0].output()
         for event in told(output.told, number):
@@ -237,9 +244,30 @@ class CommandTrial(SubjectTrial):
         for what, pattern in (("resumed", self._command.resumed), ("saved", self._command.saved)):
             for step, line in matches(output.printed, pattern):
                 self._record(j.Said(attempt=number, what=what, step=step, line=line))  # type: ignore[arg-type]
+        self._record_observed(number, output.observed, finished=finished)
         for refused in output.refused:
             self._record(j.Untraced(attempt=number, rank=0, what=f"{refused} was refused", refused=True))
         return output.read
+
+    def _record_observed(self, number: int, seen: Sequence[ObservedStep], *, finished: bool) -> None:
+        """Record what each rank trained on from, as it was seen; nothing of one that began anew, as a script says nothing then."""
+        positions = self._facts.observed.positions
+        if not positions.steps:
+            return
+        resumed = positions.resumed(seen)
+        for rank, step in sorted(resumed.items()):
+            if step == BEGINNING:
+                continue
+            if step is not None:
+                self._record(j.Probed(attempt=number, rank=rank, what="resumed", step=step))
+            where = "an unknown step" if step is None else f"step {step}"
+            line = f"rank {rank} trained on from {where}, as the observer saw it"
+            self._record(j.Said(attempt=number, what="resumed", step=step, line=line))
+        if finished and not resumed:
+            # It has not begun anew: nothing was left to do.
+            self._record(
+                j.Said(attempt=number, what="resumed", step=None, line="no rank trained, as the observer saw it")
+            )
 
     def _record_checkpoints(self, number: int, ranks: int, read: tuple[int, ...]) -> None:
         """Record which checkpoints lie on storage, complete or not."""

@@ -31,6 +31,8 @@ class CommandNodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it may connect to other machines."""
     own_network: bool = False
     """Whether the node makes a network of its own for it (chaosckpt/engine/node/network.py)."""
+    observed: str = ""
+    """The directory in which observers leave what ranks train; empty: nothing is observed."""
     checkpoints: str = ""
     """The glob of its checkpoints (chaosckpt/commands/naming.py)."""
 

@@ -17,6 +17,7 @@ from chaosckpt.engine.wire.orders import AttemptOrder, NodeSettings
 from chaosckpt.engine.wire.reports import Cause, Labelled, Rendezvous
 from chaosckpt.model.census import Pauses
 from chaosckpt.model.mutation import Mutated, Mutation
+from chaosckpt.model.observed import ObservedStep
 from chaosckpt.model.operation import Address
 
 T_co = TypeVar("T_co", covariant=True)
@@ -78,6 +79,8 @@ class CommandOutput(msgspec.Struct, frozen=True, kw_only=True):
     """The lines that it wrote by the probe."""
     read: tuple[int, ...] = ()
     """The steps of whose files it opened some for reading."""
+    observed: tuple[ObservedStep, ...] = ()
+    """What its ranks trained, in each rank's order."""
     executed: tuple[Executed, ...] = ()
     """How its ranks were started, where that was asked."""
 
