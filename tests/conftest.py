@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+import structlog
 
 LONGEST_FIRST = """
 drill/test_drill.py campaign/test_fuzz.py engine/test_faults_land.py campaign/ray/test_driver.py targets/test_dcp_fsspec.py
@@ -38,3 +39,10 @@ def _interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True)
+def _logs() -> Iterator[None]:
+    """A command line run within a test sends logs to that test's standard error, which is closed when it ends."""
+    yield
+    structlog.reset_defaults()
