@@ -13,6 +13,7 @@ from chaosckpt.engine.runner.command_arena import files_in_out
 from chaosckpt.engine.subjects import subject_of
 from chaosckpt.model.operation import Operation
 from tests.engine.scripts import COUNTING, arena_for, out_of, python, run_once, scenario_of
+from tests.waiting import holds_within
 
 
 def addresses(trace: tuple[Operation, ...]) -> list[str]:
@@ -262,7 +263,8 @@ def test_what_a_script_leaves_running_ends_with_it(tmp_path: Path, cold: bool) -
     with arena_for(scenario) as arena:
         run = run_once(scenario, arena)
         assert run.outcome == "finished", run.output
-        assert not Path(f"/proc/{int(run.output)}/exe").exists()
+        left = Path(f"/proc/{int(run.output)}/exe")
+        assert holds_within(20, lambda: not left.exists())  # a busy machine takes its time to end what was killed
 
 
 CLOSING = """

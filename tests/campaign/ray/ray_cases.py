@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable
 
 from chaosckpt.engine.runner.arena import Arena
@@ -60,13 +58,3 @@ def lives(pid: int) -> bool:
             return stream.read().rpartition(b")")[2].split()[0] != b"Z"
     except OSError:
         return False
-
-
-def holds_within(seconds: float, condition: Callable[[], bool]) -> bool:
-    """Look again and again until it holds, at most so long."""
-    until = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > until:
-            return False
-        os.sched_yield()
-    return True

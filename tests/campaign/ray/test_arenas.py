@@ -11,7 +11,8 @@ from chaosckpt.campaign.ray.cluster import connect
 from chaosckpt.errors import HarnessError, UsageError
 from chaosckpt.model import journal as j
 from chaosckpt.model.scenario import Scenario, TargetSettings
-from tests.campaign.ray.ray_cases import CUT, NODE_LOSS, SCENARIO, expected, holds_within, lives, story, trial
+from tests.campaign.ray.ray_cases import CUT, NODE_LOSS, SCENARIO, expected, lives, story, trial
+from tests.waiting import holds_within
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from chaosckpt.campaign.ray.reaper import carrying
-from tests.campaign.ray.ray_cases import expected, holds_within
+from tests.campaign.ray.ray_cases import expected
+from tests.waiting import holds_within
 
 ROOT = Path(__file__).parents[3]
 

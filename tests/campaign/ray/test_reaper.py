@@ -6,7 +6,7 @@ import sys
 
 from chaosckpt.campaign.ray.reaper import SESSION, carrying, reap
 from chaosckpt.engine.wire import storage
-from tests.campaign.ray.ray_cases import holds_within
+from tests.waiting import holds_within
 
 SLEEPER = [sys.executable, "-c", "input()"]
 DRIVER = """
