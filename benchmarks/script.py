@@ -63,7 +63,7 @@ def _script(name: str) -> str:
 
 def _cold_trials_a_minute(words: Sequence[str], directory: Path, trials: int) -> float:
     """The usual loop: start the command, and start it again to see it resume."""
-    environment = dict(os.environ, OMP_NUM_THREADS="1")
+    environment = dict(os.environ, OMP_NUM_THREADS="1", TMPDIR=str(directory))  # torchrun leaves directories there
     started = time.monotonic()
     for trial in range(trials):
         (directory / f"cold-{trial}").mkdir()
